@@ -1,0 +1,273 @@
+/* bytecode.c: the op table as data, the checks that a program alone allows, sizes down the tree, printing.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "common/bytecode.h"
+
+#include <stdio.h>
+
+static const struct bc_opinfo ops[256] = {
+#define OP(op_code, id, op_name, lo, hi, width, words_rule, widths_rule, pay, tab, kernel, text)                                   \
+	[op_code] = { .name = op_name, .effect = text, .code = op_code, .min_args = lo, .max_args = hi, .max_width = width,        \
+		      .words = WORDS_##words_rule, .widths = WIDTHS_##widths_rule, .payload = PAYLOAD_##pay, .table = TABLE_##tab },
+#include "common/ops.def"
+#undef OP
+};
+
+const struct bc_opinfo *bc_opinfo(uint8_t code) { return ops[code].name ? &ops[code] : NULL; }
+
+/* The operand rules of FORMAT 5.2 that need no n. */
+static enum brv_status check_operands(const struct bc_program *program, unsigned i, struct error *err)
+{
+	const struct bc_instr *in = &program->instr[i];
+	const bool is_rans = in->op == OP_LIT_RANS || in->op == OP_LIT_WIDE;
+	uint64_t imm_limit = 1; /* exclusive; 0: any */
+	uint64_t sum = 0;
+
+	switch (in->op) {
+	case OP_CONST: case OP_MAP_XOR: case OP_MAP_ADD: imm_limit = in->width == 64 ? 0 : 1ull << in->width; break;
+	case OP_MAP_ROT: imm_limit = in->width; break;
+	case OP_CONCAT: case OP_WEAVE: case OP_REPEAT: imm_limit = 0; break;
+	case OP_GATE: imm_limit = 256; break;
+	default: break;
+	}
+	if (imm_limit && in->imm >= imm_limit)
+		return fail(err, BRV_DAMAGED, "instruction %u: operand %llu of %s is out of range", i, (unsigned long long)in->imm, ops[in->op].name);
+	if ((in->op == OP_REPEAT || in->op == OP_GATE) && in->imm == 0)
+		return fail(err, BRV_DAMAGED, "instruction %u: operand of %s is 0", i, ops[in->op].name);
+	if (in->op == OP_WEAVE)
+		for (unsigned k = 0; k < 4; k++)
+			if (!(in->imm >> (16 * k) & 0xffff) != (k >= in->nargs))
+				return fail(err, BRV_DAMAGED, "instruction %u: run length %u of weave does not fit its %u arguments", i, k, in->nargs);
+	if (in->op == OP_REF && in->width != 8 && in->width != 16 && in->width != 32 && in->width != 64)
+		return fail(err, BRV_DAMAGED, "instruction %u: ref of width %u", i, in->width);
+	for (unsigned k = 0; k < in->nargs; k++) {
+		const unsigned width = program->instr[program->arg[program->arg_at[i] + k]].width;
+		sum += width;
+		if (ops[in->op].widths == WIDTHS_SAME && width != in->width)
+			return fail(err, BRV_DAMAGED, "instruction %u: %s of width %u has an argument of width %u", i, ops[in->op].name, in->width, width);
+	}
+	if (ops[in->op].widths == WIDTHS_SUM && sum != in->width)
+		return fail(err, BRV_DAMAGED, "instruction %u: arguments of %llu bits make a word of %u", i, (unsigned long long)sum, in->width);
+	if (in->flags & ~(BC_CARRY | BC_CLASSED))
+		return fail(err, BRV_VERSION, "instruction %u: unknown flags 0x%x", i, in->flags);
+	if ((in->flags & BC_CARRY && !is_rans) || (in->flags & BC_CLASSED && !is_rans && in->op != OP_GATE) ||
+	    (in->op == OP_GATE && !(in->flags & BC_CLASSED)))
+		return fail(err, BRV_DAMAGED, "instruction %u: flags 0x%x do not fit %s", i, in->flags, ops[in->op].name);
+	if (!(in->flags & BC_CARRY) && in->aux)
+		return fail(err, BRV_DAMAGED, "instruction %u: aux is not 0", i);
+	return BRV_OK;
+}
+
+/* Gives each carry its target. */
+static enum brv_status link_carry(struct bc_program *program, unsigned i, struct error *err)
+{
+	const struct bc_instr *in = &program->instr[i];
+
+	if (!(in->flags & BC_CARRY))
+		return BRV_OK;
+	if (in->aux >= i || program->instr[in->aux].op != OP_LIT_RAW || program->carry_of[in->aux] != 255)
+		return fail(err, BRV_DAMAGED, "instruction %u: register %u cannot be the target of its carry", i, in->aux);
+	program->carry_of[in->aux] = (uint8_t)i;
+	return BRV_OK;
+}
+
+/* CLASSED: only under map and merge. */
+static enum brv_status check_classed(const struct bc_program *program, unsigned i, struct error *err)
+{
+	if (!(program->instr[i].flags & BC_CLASSED))
+		return BRV_OK;
+	for (unsigned at = i; at + 1u < program->ninstr;) {
+		at = program->parent[at];
+		if (ops[program->instr[at].op].words != WORDS_SAME)
+			return fail(err, BRV_DAMAGED, "instruction %u: classes under %s, which moves words", i, ops[program->instr[at].op].name);
+	}
+	return BRV_OK;
+}
+
+enum brv_status program_link(struct bc_program *program, struct error *err)
+{
+	uint8_t stack[BC_MAX_INSTR];
+	unsigned depth = 0, nargs = 0;
+
+	if (program->ninstr < 1 || program->ninstr > BC_MAX_INSTR)
+		return fail(err, BRV_DAMAGED, "a program of %u instructions", program->ninstr);
+	program->ntables = program->nrefs = 0;
+	memset(program->carry_of, 255, sizeof(program->carry_of));
+	for (unsigned i = 0; i < program->ninstr; i++) {
+		const struct bc_instr *in = &program->instr[i];
+		const struct bc_opinfo *info = bc_opinfo(in->op);
+		if (!info)
+			return fail(err, BRV_VERSION, "instruction %u: unknown op 0x%02x", i, in->op);
+		if (in->width < 1 || in->width > info->max_width)
+			return fail(err, BRV_DAMAGED, "instruction %u: %s of width %u", i, info->name, in->width);
+		if (in->nargs < info->min_args || in->nargs > info->max_args || in->nargs > depth)
+			return fail(err, BRV_DAMAGED, "instruction %u: %s of %u arguments, %u registers at hand", i, info->name, in->nargs, depth);
+		depth -= in->nargs;
+		program->arg_at[i] = (uint8_t)nargs;
+		for (unsigned k = 0; k < in->nargs; k++) {
+			program->arg[nargs++] = stack[depth + k];
+			program->parent[stack[depth + k]] = (uint8_t)i;
+		}
+		stack[depth++] = (uint8_t)i;
+		program->ntables += info->table != TABLE_NONE;
+		program->nrefs += in->op == OP_REF;
+		TRY(check_operands(program, i, err));
+		TRY(link_carry(program, i, err));
+	}
+	if (depth != 1)
+		return fail(err, BRV_DAMAGED, "%u registers are left unused", depth - 1);
+	program->parent[program->ninstr - 1] = (uint8_t)(program->ninstr - 1);
+	for (unsigned i = 0; i < program->ninstr; i++)
+		TRY(check_classed(program, i, err));
+	return BRV_OK;
+}
+
+/* Words of the arguments of one instruction that has to produce n > 0 words. */
+static enum brv_status argument_words(const struct bc_program *program, unsigned i, uint64_t n, const struct bc_rows *rows,
+				      uint64_t nwords[BC_MAX_INSTR], struct error *err)
+{
+	const struct bc_instr *in = &program->instr[i];
+	const uint8_t *arg = program->arg + program->arg_at[i];
+	uint64_t period = 0;
+
+	switch (ops[in->op].words) {
+	case WORDS_SAME:
+		for (unsigned k = 0; k < in->nargs; k++)
+			nwords[arg[k]] = n;
+		break;
+	case WORDS_SPLIT:
+		if (in->imm > n)
+			return fail(err, BRV_DAMAGED, "instruction %u: concat at %llu of %llu words", i, (unsigned long long)in->imm, (unsigned long long)n);
+		nwords[arg[0]] = in->imm, nwords[arg[1]] = n - in->imm;
+		break;
+	case WORDS_DIVIDE:
+		if (n % in->imm)
+			return fail(err, BRV_DAMAGED, "instruction %u: %llu words are not %llu repeats", i, (unsigned long long)n, (unsigned long long)in->imm);
+		nwords[arg[0]] = n / in->imm;
+		break;
+	case WORDS_LESS1: nwords[arg[0]] = n - 1; break;
+	case WORDS_RUNS:
+		for (unsigned k = 0; k < in->nargs; k++)
+			period += in->imm >> (16 * k) & 0xffff;
+		if (n % period)
+			return fail(err, BRV_DAMAGED, "instruction %u: %llu words are no records of %llu", i, (unsigned long long)n, (unsigned long long)period);
+		for (unsigned k = 0; k < in->nargs; k++)
+			nwords[arg[k]] = n / period * (in->imm >> (16 * k) & 0xffff);
+		break;
+	case WORDS_ROWS:
+		if (!rows)
+			return fail(err, BRV_DAMAGED, "instruction %u: gate in a stream without row classes", i);
+		nwords[arg[0]] = rows->words_in ? n - rows->words_in(rows->ctx, in->imm) : n;
+		break;
+	default: break;
+	}
+	return BRV_OK;
+}
+
+enum brv_status program_words(const struct bc_program *program, uint64_t n, const struct bc_rows *rows, uint64_t nwords[BC_MAX_INSTR],
+			      struct error *err)
+{
+	nwords[program->ninstr - 1] = n;
+	for (unsigned i = program->ninstr; i-- > 0;) {
+		if (nwords[i]) {
+			TRY(argument_words(program, i, nwords[i], rows, nwords, err));
+			continue;
+		}
+		for (unsigned k = 0; k < program->instr[i].nargs; k++)
+			nwords[program->arg[program->arg_at[i] + k]] = 0;
+	}
+	return BRV_OK;
+}
+
+/* Text that is cut off, not overrun. */
+struct text {
+	char *at;
+	size_t left;
+	bool cut;
+};
+
+static void put(struct text *text, const char *string)
+{
+	size_t n = strlen(string);
+
+	if (n >= text->left)
+		n = text->left - 1, text->cut = true;
+	memcpy(text->at, string, n);
+	text->at += n, text->left -= n;
+	*text->at = 0;
+}
+
+static void put_operands(struct text *text, const struct bc_instr *in)
+{
+	char number[64];
+
+	if (in->op == OP_WEAVE) {
+		for (unsigned k = 0; k < in->nargs; k++) {
+			snprintf(number, sizeof(number), "%s%u", k ? "," : " runs ", (unsigned)(in->imm >> (16 * k) & 0xffff));
+			put(text, number);
+		}
+	} else if (in->imm || in->op == OP_CONST || in->op == OP_CONCAT) {
+		snprintf(number, sizeof(number), in->imm > 65535 && in->op != OP_CONCAT && in->op != OP_REPEAT ? " 0x%llx" : " %llu",
+			 (unsigned long long)in->imm);
+		put(text, number);
+	}
+}
+
+void instr_print(const struct bc_instr *in, char *out, size_t size)
+{
+	struct text text = { out, size, false };
+	const struct bc_opinfo *info = bc_opinfo(in->op);
+	char part[32];
+
+	if (!size)
+		return;
+	*out = 0;
+	put(&text, info ? info->name : "unknown");
+	snprintf(part, sizeof(part), " w%u", in->width);
+	put(&text, part);
+	put_operands(&text, in);
+	if (in->flags & BC_CLASSED)
+		put(&text, " classed");
+	if (in->flags & BC_CARRY) {
+		snprintf(part, sizeof(part), " carry r%u", in->aux);
+		put(&text, part);
+	}
+}
+
+/* Arguments are nested by walking the post-order backward with a stack of what is still to be closed, not by recursion: a token list is built from
+ * the end. Depth is bounded by BC_MAX_INSTR. */
+void program_print(const struct bc_program *program, char *out, size_t size)
+{
+	struct text text = { out, size, false };
+	uint8_t stack[BC_MAX_INSTR], next[BC_MAX_INSTR];
+	unsigned depth = 1;
+	char part[32];
+
+	if (!size)
+		return;
+	*out = 0;
+	stack[0] = (uint8_t)(program->ninstr - 1), next[0] = 0;
+	while (depth) {
+		const unsigned i = stack[depth - 1], k = next[depth - 1];
+		const struct bc_instr *in = &program->instr[i];
+		if (k == 0) {
+			put(&text, ops[in->op].name);
+			put_operands(&text, in);
+			if (!in->nargs) {
+				snprintf(part, sizeof(part), ":%u%s", in->width, in->flags & BC_CLASSED ? "*" : "");
+				put(&text, part);
+			}
+		}
+		if (k == in->nargs) {
+			put(&text, in->nargs ? ")" : "");
+			depth--;
+			continue;
+		}
+		put(&text, k ? ", " : "(");
+		next[depth - 1]++;
+		stack[depth] = program->arg[program->arg_at[i] + k], next[depth] = 0;
+		depth++;
+	}
+	if (text.cut && size > 4)
+		memcpy(out + size - 4, "...", 4);
+}

@@ -1,0 +1,85 @@
+/* bytecode.h: instructions and programs: layout, names, type rule, printing.
+ *
+ * A program is a tree in post-order (docs/FORMAT.md, 3): instruction i produces register i, and its arguments are the
+ * registers most recently produced and not yet used. program_link() finds them once, so that nobody else
+ * repeats the stack walk. SPDX-License-Identifier: Apache-2.0 */
+#ifndef COMMON_BYTECODE_H
+#define COMMON_BYTECODE_H
+
+#include "common/base.h"
+#include "common/status.h"
+
+enum {
+	BC_INSTR_NBYTES = 16,
+	BC_MAX_INSTR = 64,         /* of a program */
+	BC_MAX_ARGS = 16,          /* of an instruction */
+	BC_MAX_PROGRAMS = 65535,
+	BC_MAX_CHUNK_WORDS = 1 << 20,
+	BC_CARRY_NBYTES = 128,
+};
+
+enum bc_flag { BC_CARRY = 1, BC_CLASSED = 2 };
+
+enum bc_op {
+#define OP(code, id, ...) OP_##id = code,
+#include "common/ops.def"
+#undef OP
+};
+
+enum bc_words { WORDS_LEAF, WORDS_SAME, WORDS_SPLIT, WORDS_DIVIDE, WORDS_LESS1, WORDS_RUNS, WORDS_ROWS };
+enum bc_widths { WIDTHS_LEAF, WIDTHS_SAME, WIDTHS_SUM };
+enum bc_payload { PAYLOAD_NONE, PAYLOAD_PACKED, PAYLOAD_FIRST, PAYLOAD_ITEM };
+enum bc_table { TABLE_NONE, TABLE_HUFF, TABLE_RANS, TABLE_WIDE };
+
+/* A row of ops.def. */
+struct bc_opinfo {
+	const char *name, *effect;
+	uint8_t code, min_args, max_args, max_width;
+	uint8_t words, widths, payload, table; /* enum bc_words, bc_widths, bc_payload, bc_table */
+};
+
+/* NULL for a code that is no op. */
+const struct bc_opinfo *bc_opinfo(uint8_t code);
+
+struct bc_instr {
+	uint8_t op, width, nargs, flags;
+	uint32_t aux;
+	uint64_t imm;
+};
+static_assert(sizeof(struct bc_instr) == BC_INSTR_NBYTES, "as in docs/FORMAT.md, 3");
+
+/* A program whose structure has been checked. arg[] holds the argument registers of all instructions, one after the
+ * other; those of instruction i begin at arg_at[i]. The root is the last instruction. */
+struct bc_program {
+	uint16_t ninstr;
+	uint16_t ntables, nrefs;           /* instructions that take a table; `ref`s */
+	struct bc_instr instr[BC_MAX_INSTR];
+	uint8_t arg_at[BC_MAX_INSTR];
+	uint8_t arg[BC_MAX_INSTR];
+	uint8_t parent[BC_MAX_INSTR];      /* the instruction that uses register i; the root's is itself */
+	uint8_t carry_of[BC_MAX_INSTR];    /* for a lit.raw: the register whose CARRY completes it, else 255 */
+};
+
+/* Fills everything but ninstr and instr[] from those; checks ops, argument counts, widths, flags, operands: all that needs no n.
+ * BRV_VERSION for an unknown op or flag, BRV_DAMAGED for anything else that is wrong. */
+enum brv_status program_link(struct bc_program *program, struct error *err);
+
+/* Row of a word, for the ops that need classes; NULL where a stream has none. `set_rows(ctx, set)`
+ * is the number of the chunk's words that lie in rows whose class is in the bit set. */
+struct bc_rows {
+	uint64_t (*words_in)(const void *ctx, uint64_t set);
+	const void *ctx;
+};
+
+/* nwords[i] = words that register i has to produce when the root has to produce n. BRV_DAMAGED if a rule of FORMAT 5.2 is broken
+ * (concat, repeat, weave; gate without rows). With rows->words_in == NULL a gate's argument is taken as n words: an upper bound. */
+enum brv_status program_words(const struct bc_program *program, uint64_t n, const struct bc_rows *rows,
+			      uint64_t nwords[BC_MAX_INSTR], struct error *err);
+
+/* One instruction as text, for example "map.rot w16 imm 1"; always terminated. */
+void instr_print(const struct bc_instr *instr, char *text, size_t size);
+
+/* The whole program in one line, nested: "map.rot(merge(lit.raw:8, lit.rans:8), 1)"; always terminated, cut with "..." if it does not fit. */
+void program_print(const struct bc_program *program, char *text, size_t size);
+
+#endif

@@ -1,0 +1,157 @@
+/* kernel.h: the one signature of all kernels, the kernel sets, and the tables that kernels read.
+ *
+ * A kernel produces the n words of one register of one chunk. Everything it is given has been verified, except the
+ * bytes of the payload and of the streams it reads: a kernel may produce anything from a corrupt payload, but never reads beyond
+ * pay + pay_nbytes + KN_PAD nor writes beyond the n words of dst. SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_KERNEL_H
+#define KERNELS_KERNEL_H
+
+#include "common/base.h"
+#include "common/bytecode.h"
+
+enum {
+	KN_PAD = 256,           /* readable bytes that the caller guarantees after every payload and after every argument stream */
+	KN_MAX_ROWS = 8,        /* row classes */
+	KN_MAX_COLS = 4,        /* column classes */
+	KN_CLASS_PAD = 256,     /* entries that a column-class array is extended by, cyclically */
+	KN_GROUP = 128,         /* words that share a row class */
+	RANS_LANES = 128,
+	WIDE_LANES = 64,
+	WIDE_BITS = 12,
+	HUFF_BITS = 12,
+};
+
+/* lit.huff: symbols of the longest code's window. entry[window]: up to 4 whole codes: byte 0..3 the symbols, byte 4 how many, byte 5 their
+ * bits together; one[window]: the first symbol and (in the high byte) its length. Windows have HUFF_BITS bits, first bit lowest. */
+struct kn_huff {
+	uint64_t entry[1 << HUFF_BITS];
+	uint16_t one[1 << HUFF_BITS];
+	uint8_t length[256];            /* of each symbol's code; 0: none */
+	uint16_t code[256];             /* first bit lowest: ready to be OR-ed into a bit string */
+};
+
+/* lit.rans: one entry per (column class, bucket) at index column * nb + bucket, per row class. With nb * kc below 64
+ * the entries are repeated up to 64, so that a lookup needs no mask. `alias` includes column * nb. */
+struct kn_rans_rows {
+	uint8_t threshold[256];         /* bucket * C + threshold: the first position of the alias, compared with the low byte */
+	uint8_t freq[256];              /* by symbol index (with column * nb) */
+	uint8_t before[256];            /* (before - (bucket * C + threshold)) & 255: rank = low byte + this, mod 256 */
+	uint8_t alias[256];
+};
+struct kn_rans {
+	uint8_t log2_nb, width, kr, kc;
+	uint16_t base;
+	uint8_t escape;                 /* symbol index, 255: none */
+	uint8_t map[64];                /* repeated up to 64 entries */
+	uint8_t tail[16];               /* [15] is 0 */
+	struct kn_rans_rows row[KN_MAX_ROWS];
+};
+
+/* lit.wide: slot[(row * kc + column) << WIDE_BITS | slot] = freq << 20 | symbol index << 12 | rank. */
+struct kn_wide {
+	uint8_t width, kr, kc;
+	bool has_escape;
+	uint16_t nsym;                  /* the escape, if any, is nsym - 1 */
+	uint16_t value[256];
+	uint32_t slot[];                /* kr * kc << WIDE_BITS */
+};
+
+/* A table as kernels read it. Made by table_expand() from its body in the archive; freed with free(). */
+struct kn_table {
+	enum bc_table kind;
+	union {
+		struct kn_huff huff;
+		struct kn_rans rans;
+		struct kn_wide wide;
+	};
+};
+
+/* Checks the body of a table (docs/FORMAT.md, 6) and expands it. BRV_DAMAGED, BRV_VERSION (unknown kind) or BRV_MEMORY. */
+enum brv_status table_expand(uint8_t kind, struct span body, struct kn_table **out, struct error *err);
+
+/* Bytes that table_expand() will allocate for this body; 0 if it cannot be valid. */
+size_t table_expanded_nbytes(uint8_t kind, struct span body);
+
+/* A field of a fused merge, lowest first: packed words straight from the payload. */
+struct kn_field {
+	const uint8_t *pay;             /* packed words; the last BC_CARRY_NBYTES are missing if it is the carry's target */
+	size_t pay_nbytes;
+	uint8_t width;
+	bool carried;
+};
+
+struct kn_args {
+	void *dst;                      /* n words, word_nbytes(width) bytes each; no alignment promised; must not overlap any source */
+	size_t n;                       /* > 0 */
+	uint8_t op;                     /* enum bc_op: tells ops that share a kernel apart */
+	uint8_t width;
+	uint8_t nsrc;
+	uint64_t imm;
+	const void *src[BC_MAX_ARGS];   /* argument streams */
+	size_t src_n[BC_MAX_ARGS];      /* their words */
+	uint8_t src_width[BC_MAX_ARGS];
+	const uint8_t *pay;             /* packed words, first word, or the bytes of the item (after the u32 length) */
+	size_t pay_nbytes;
+	const struct kn_table *table;
+	/* Classes; row_class NULL: all 0. Word i of dst is word first + i of its stream. */
+	const uint8_t *row_class;       /* by row */
+	const uint8_t *col_class;       /* by column, extended cyclically by KN_CLASS_PAD; for lit.rans already times nb */
+	size_t row_words;               /* G; 0 without classes */
+	size_t first;
+	uint8_t *carry;                 /* receives BC_CARRY_NBYTES, or NULL: then final states must be the lowest */
+	uint8_t *scratch;               /* for escapes: n * 2 + KN_PAD bytes */
+	/* Fused merges: raw fields below the coded one, and the rotation of the whole. */
+	const struct kn_field *field;
+	uint8_t nfield, rotate;
+	uint8_t coded_width;            /* of the coded field; width = sum of the fields + this */
+};
+
+/* True on success; false if the payload is damaged (docs/FORMAT.md, 5.3). Fused kernels take any fields and widths, but have fast bodies for
+ * some shapes only. */
+typedef bool kn_fn(const struct kn_args *args);
+
+enum kn_id {
+#define OP(...)
+#define FUSED(id, kernel, effect) KN_FUSED_##id,
+#include "common/ops.def"
+#undef OP
+#undef FUSED
+	KN_FUSED_COUNT,
+};
+
+/* Encoders give the same bytes in every set. They append the item (without its u32 length) to dst and return its size.
+ * src: n words of the table's width; what lit.rans's table cannot say becomes an escape or a patch. 0 is returned if a word cannot be coded: lit.huff
+ * without a code for it, lit.wide without an escape.
+ * dst holds kn_encode_bound(n) bytes. carry: BC_CARRY_NBYTES to hide, or NULL. */
+struct kn_enc_args {
+	uint8_t *dst;
+	const void *src;
+	size_t n;
+	const struct kn_table *table;
+	const uint8_t *row_class, *col_class;   /* as in kn_args, but col_class is never scaled */
+	size_t row_words, first;
+	const uint8_t *carry;
+	uint8_t *scratch;                       /* kn_encode_bound(n) bytes */
+};
+typedef size_t kn_enc_fn(const struct kn_enc_args *args);
+static inline size_t kn_encode_bound(size_t n) { return n * 4 + n * 6 + 4096; }
+
+/* One instruction set's bodies. fn is indexed by op code (NULL: the executor's own); sets that have no body of their own for an
+ * op point to the best set that the same CPUs run: every cell is filled. */
+struct kn_set {
+	const char *name;                       /* "scalar", "avx2", "avx512", "neon", "hwy" */
+	bool (*supported)(void);
+	kn_fn *fn[256];
+	kn_fn *fused[KN_FUSED_COUNT];
+	/* Whether a fused kernel is faster than the ops apart; fields, widths, rotation and table of shape are set. */
+	bool (*can_fuse)(enum kn_id id, const struct kn_args *shape);
+	kn_enc_fn *enc_huff, *enc_rans, *enc_wide;
+};
+
+/* All sets that this build has, reference first, NULL at the end. */
+extern const struct kn_set *const kn_sets[];
+
+/* The set to use: the last supported one, or the one that BREVIS_ISA names. BRV_USAGE if it names none or one that this CPU lacks. */
+enum brv_status kn_choose(const struct kn_set **out, struct error *err);
+
+#endif

@@ -1,0 +1,223 @@
+/* table.c: entropy tables checked (docs/FORMAT.md, 6) and expanded into what kernels look up.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "common/archive.h"
+#include "kernels/kernel.h"
+
+enum { RANS_HEAD_NBYTES = 8, RANS_TAIL_NBYTES = 15 };
+
+/* A string of bits, least significant bit of each byte first. */
+struct bits {
+	struct cursor bytes;
+	uint64_t held;
+	unsigned count;
+};
+
+static unsigned take_bits(struct bits *bits, unsigned n)
+{
+	while (bits->count < n) {
+		bits->held |= (uint64_t)cursor_u8(&bits->bytes) << bits->count;
+		bits->count += 8;
+	}
+	unsigned value = (unsigned)(bits->held & mask_bits(n));
+	bits->held >>= n, bits->count -= n;
+	return value;
+}
+
+/* Canonical codes from lengths; false unless they fill the code space exactly. */
+static bool assign_codes(struct kn_huff *huff)
+{
+	unsigned code = 0, used = 0;
+
+	for (unsigned length = 1; length <= HUFF_BITS; length++, code <<= 1)
+		for (unsigned s = 0; s < 256; s++) {
+			if (huff->length[s] != length)
+				continue;
+			unsigned reversed = 0;
+			for (unsigned b = 0; b < length; b++)
+				reversed |= (code >> b & 1) << (length - 1 - b);
+			huff->code[s] = (uint16_t)reversed;
+			code++, used += 1u << (HUFF_BITS - length);
+		}
+	return used == 1u << HUFF_BITS;
+}
+
+static void fill_windows(struct kn_huff *huff)
+{
+	for (unsigned s = 0; s < 256; s++)
+		for (unsigned w = huff->code[s]; huff->length[s] && w < 1u << HUFF_BITS; w += 1u << huff->length[s])
+			huff->one[w] = (uint16_t)(s | huff->length[s] << 8);
+	for (unsigned w = 0; w < 1u << HUFF_BITS; w++) {
+		unsigned used = 0, count = 0;
+		uint64_t entry = 0;
+		while (count < 4) {
+			const unsigned one = huff->one[w >> used];
+			if (used + (one >> 8) > HUFF_BITS)
+				break;
+			entry |= (uint64_t)(one & 255) << (8 * count++);
+			used += one >> 8;
+		}
+		huff->entry[w] = entry | (uint64_t)count << 32 | (uint64_t)used << 40;
+	}
+}
+
+static enum brv_status expand_huff(struct span body, struct kn_huff *huff, struct error *err)
+{
+	struct cursor c = { body.ptr, body.ptr + body.nbytes, false };
+	const unsigned first = cursor_u8(&c), last = cursor_u8(&c);
+	unsigned codes = 0;
+
+	if (c.bad || last < first || cursor_left(&c) != (last - first + 2) / 2)
+		return fail(err, BRV_DAMAGED, "a Huffman table of %zu bytes for symbols %u..%u", body.nbytes, first, last);
+	for (unsigned s = first; s <= last; s++) {
+		huff->length[s] = c.at[(s - first) / 2] >> ((s - first) % 2 * 4) & 15;
+		codes += huff->length[s] != 0;
+		if (huff->length[s] > HUFF_BITS)
+			return fail(err, BRV_DAMAGED, "a Huffman code of %u bits", huff->length[s]);
+	}
+	if ((last - first) % 2 == 0 && c.at[(last - first) / 2] >> 4)
+		return fail(err, BRV_DAMAGED, "a Huffman table's last nibble is not 0");
+	if (codes < 2 || !assign_codes(huff))
+		return fail(err, BRV_DAMAGED, "a Huffman table's codes do not fill the code space");
+	fill_windows(huff);
+	return BRV_OK;
+}
+
+/* Fills the lookups of one class pair from its nb bucket bytes. */
+static bool expand_buckets(const uint8_t *bucket, unsigned log2_nb, unsigned column, struct kn_rans_rows *rows)
+{
+	const unsigned nb = 1u << log2_nb, log2_c = 8 - log2_nb, c = 1u << log2_c, base = column * nb;
+	unsigned freq[64] = { 0 }, rank[64];
+
+	for (unsigned b = 0; b < nb; b++)
+		rank[b] = bucket[b] & (c - 1), freq[b] += rank[b], freq[bucket[b] >> log2_c] += c - rank[b];
+	for (unsigned b = 0; b < nb; b++) {
+		const unsigned threshold = bucket[b] & (c - 1), alias = bucket[b] >> log2_c;
+		if (freq[b] > 255)
+			return false;
+		rows->threshold[base + b] = (uint8_t)(b * c + threshold);
+		rows->freq[base + b] = (uint8_t)freq[b];
+		rows->alias[base + b] = (uint8_t)(base + alias);
+		rows->before[base + b] = (uint8_t)(rank[alias] - (b * c + threshold));
+		rank[alias] += c - threshold;
+	}
+	return true;
+}
+
+static void repeat_to_64(uint8_t *entries, unsigned n)
+{
+	for (unsigned i = n; i < 64; i++)
+		entries[i] = entries[i % n];
+}
+
+static enum brv_status expand_rans(struct span body, struct kn_rans *rans, struct error *err)
+{
+	const uint8_t *p = body.ptr;
+
+	if (body.nbytes < RANS_HEAD_NBYTES)
+		return fail(err, BRV_DAMAGED, "a rANS table of %zu bytes", body.nbytes);
+	rans->log2_nb = p[0], rans->width = p[1], rans->kr = p[2], rans->kc = p[3];
+	rans->base = load_u16(p + 4), rans->escape = p[6];
+	if (rans->log2_nb < 4 || rans->log2_nb > 6 || rans->width < 1 || rans->width > 16 || rans->kr < 1 || rans->kr > KN_MAX_ROWS ||
+	    (rans->kc != 1 && rans->kc != 2 && rans->kc != 4) || rans->base > mask_bits(rans->width) || p[7])
+		return fail(err, BRV_DAMAGED, "a rANS table's head is out of range");
+	const unsigned nb = 1u << rans->log2_nb;
+	if ((rans->escape >= nb && rans->escape != 255) ||
+	    body.nbytes != RANS_HEAD_NBYTES + nb + RANS_TAIL_NBYTES + (size_t)rans->kr * rans->kc * nb)
+		return fail(err, BRV_DAMAGED, "a rANS table of %zu bytes for %u symbols and %u x %u classes", body.nbytes, nb, rans->kr, rans->kc);
+	memcpy(rans->map, p + RANS_HEAD_NBYTES, nb);
+	repeat_to_64(rans->map, nb);
+	memcpy(rans->tail, p + RANS_HEAD_NBYTES + nb, RANS_TAIL_NBYTES);
+	p += RANS_HEAD_NBYTES + nb + RANS_TAIL_NBYTES;
+	for (unsigned r = 0; r < rans->kr; r++) {
+		struct kn_rans_rows *rows = &rans->row[r];
+		for (unsigned c = 0; c < rans->kc; c++, p += nb)
+			if (!expand_buckets(p, rans->log2_nb, c, rows))
+				return fail(err, BRV_DAMAGED, "a rANS table gives one symbol all positions");
+		if (nb * rans->kc < 64) {
+			repeat_to_64(rows->threshold, nb * rans->kc);
+			repeat_to_64(rows->freq, nb * rans->kc);
+			repeat_to_64(rows->before, nb * rans->kc);
+			repeat_to_64(rows->alias, nb * rans->kc);
+		}
+	}
+	return BRV_OK;
+}
+
+static enum brv_status expand_wide(struct span body, struct kn_wide *wide, struct error *err)
+{
+	struct bits bits = { .bytes = { body.ptr, body.ptr + body.nbytes, false } };
+	struct cursor *c = &bits.bytes;
+	uint64_t value = 0;
+
+	wide->width = cursor_u8(c), wide->kr = cursor_u8(c), wide->kc = cursor_u8(c);
+	const unsigned escape = cursor_u8(c);
+	wide->has_escape = escape == 1, wide->nsym = (uint16_t)(cursor_u8(c) + 1);
+	if (c->bad || wide->width < 1 || wide->width > 16 || escape > 1 || wide->nsym < 2)
+		return fail(err, BRV_DAMAGED, "a wide table's head is out of range");
+	for (unsigned j = 0; j + escape < wide->nsym; j++) {
+		const uint64_t gap = cursor_varint(c);
+		value = j ? value + MIN(gap, 65536) + 1 : gap;
+		if (value > mask_bits(wide->width))
+			return fail(err, BRV_DAMAGED, "a wide table's value is out of range");
+		wide->value[j] = (uint16_t)value;
+	}
+	for (unsigned pair = 0; pair < (unsigned)wide->kr * wide->kc; pair++) {
+		uint32_t *slot = wide->slot + ((size_t)pair << WIDE_BITS);
+		unsigned sum = 0;
+		for (unsigned j = 0; j < wide->nsym; j++) {
+			const unsigned k = take_bits(&bits, 4);
+			if (k > WIDE_BITS)
+				return fail(err, BRV_DAMAGED, "a wide table's frequency is out of range");
+			const unsigned freq = k ? (1u << (k - 1)) + take_bits(&bits, k - 1) : 0;
+			if (freq > (1u << WIDE_BITS) - 1 || sum + freq > 1u << WIDE_BITS)
+				return fail(err, BRV_DAMAGED, "a wide table's frequencies add up to more than 4096");
+			for (unsigned r = 0; r < freq; r++)
+				slot[sum++] = freq << 20 | j << 12 | r;
+		}
+		if (sum != 1u << WIDE_BITS)
+			return fail(err, BRV_DAMAGED, "a wide table's frequencies add up to %u, not 4096", sum);
+	}
+	if (c->bad || cursor_left(c) || bits.held)
+		return fail(err, BRV_DAMAGED, "a wide table does not end with its frequencies");
+	return BRV_OK;
+}
+
+size_t table_expanded_nbytes(uint8_t kind, struct span body)
+{
+	const size_t whole = sizeof(struct kn_table);
+
+	switch (kind) {
+	case TABLE_HUFF: case TABLE_RANS: return body.nbytes >= 2 ? whole : 0;
+	case TABLE_WIDE:
+		if (body.nbytes < 5 || body.ptr[1] < 1 || body.ptr[1] > KN_MAX_ROWS || (body.ptr[2] != 1 && body.ptr[2] != 2 && body.ptr[2] != 4))
+			return 0;
+		return whole + ((size_t)body.ptr[1] * body.ptr[2] << WIDE_BITS) * sizeof(uint32_t);
+	default: return 0;
+	}
+}
+
+enum brv_status table_expand(uint8_t kind, struct span body, struct kn_table **out, struct error *err)
+{
+	const size_t nbytes = table_expanded_nbytes(kind, body);
+
+	*out = NULL;
+	if (kind < TABLE_HUFF || kind > TABLE_WIDE)
+		return fail(err, BRV_VERSION, "unknown kind of table %u", kind);
+	if (!nbytes)
+		return fail(err, BRV_DAMAGED, "a table of %zu bytes", body.nbytes);
+	struct kn_table *table = calloc(1, nbytes);
+	if (!table)
+		return fail(err, BRV_MEMORY, "no memory for a table of %zu bytes", nbytes);
+	table->kind = kind;
+	enum brv_status status = kind == TABLE_HUFF ? expand_huff(body, &table->huff, err) :
+				 kind == TABLE_RANS ? expand_rans(body, &table->rans, err) : expand_wide(body, &table->wide, err);
+	if (status != BRV_OK) {
+		free(table);
+		return status;
+	}
+	*out = table;
+	return BRV_OK;
+}

@@ -1,0 +1,330 @@
+/* brevis.c: the public API: opening calls the stages in their order, decoding calls decode.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/brevis.h"
+
+#include <stdlib.h>
+
+#include "common/cpus.h"
+#include "runtime/decode.h"
+#include "runtime/object.h"
+#include "runtime/verify.h"
+
+#define DEFAULT_MEMORY_LIMIT (4ull << 30)
+
+/* The public names of statuses and errors are those of common/status.h under the prefix that the header may use. */
+static_assert((int)BRV_SUCCESS == (int)BRV_OK && (int)BRV_E_OTHER == (int)BRV_OTHER && (int)BRV_E_USAGE == (int)BRV_USAGE, "same numbers");
+static_assert((int)BRV_E_INPUT == (int)BRV_INPUT && (int)BRV_E_DAMAGED == (int)BRV_DAMAGED && (int)BRV_E_IO == (int)BRV_IO, "same numbers");
+static_assert((int)BRV_E_LIMIT == (int)BRV_LIMIT && (int)BRV_E_MEMORY == (int)BRV_MEMORY && (int)BRV_E_VERSION == (int)BRV_VERSION, "same numbers");
+static_assert((int)BRV_E_NOTFOUND == (int)BRV_NOTFOUND && (int)BRV_E_CANCELLED == (int)BRV_CANCELLED, "same numbers");
+static_assert(sizeof(brv_error) == sizeof(struct error), "same text");
+
+struct brv_pool {
+	struct pool *team;
+};
+
+static brv_status_code give(enum brv_status status, const struct error *err, brv_error *out)
+{
+	if (out)
+		memcpy(out->text, status == BRV_OK ? "" : err->text, status == BRV_OK ? 1 : sizeof out->text);
+	return (brv_status_code)status;
+}
+
+static brv_status_code refuse(enum brv_status status, const char *what, brv_error *out)
+{
+	struct error err;
+	return give(fail(&err, status, "%s", what), &err, out);
+}
+
+const char *brv_status_text(brv_status_code status) { return status_text((enum brv_status)status); }
+
+enum brv_status memory_take(struct brv_archive *archive, uint64_t nbytes, const char *what, struct error *err)
+{
+	uint64_t used = atomic_load(&archive->memory_used);
+	do {
+		if (nbytes > archive->memory_limit || used > archive->memory_limit - nbytes)
+			return fail(err, BRV_LIMIT, "%s needs %llu bytes more than the %llu in use: over the memory limit of %llu", what,
+				    (unsigned long long)nbytes, (unsigned long long)used, (unsigned long long)archive->memory_limit);
+	} while (!atomic_compare_exchange_weak(&archive->memory_used, &used, used + nbytes));
+	return BRV_OK;
+}
+
+void memory_give(struct brv_archive *archive, uint64_t nbytes) { atomic_fetch_sub(&archive->memory_used, nbytes); }
+
+static enum brv_status make_plans(struct brv_archive *archive, struct error *err)
+{
+	const struct view *view = &archive->view;
+	TRY(memory_take(archive, view->nprograms * sizeof *archive->plan, "the index", err));
+	archive->plan = malloc(view->nprograms * sizeof *archive->plan + 1);
+	if (!archive->plan)
+		return fail(err, BRV_MEMORY, "no memory for %u programs", view->nprograms);
+	for (uint32_t i = 0; i < view->nprograms; i++)
+		plan_make(&archive->plan[i], &view->program[i]);
+	for (uint32_t i = 0; i < view->nstreams; i++) {
+		const struct stream *stream = &view->stream[i];
+		uint64_t n = plan_round(MIN(stream->chunk_words, stream->nwords));
+		for (unsigned k = 0; k < stream->nvariants; k++) {
+			struct place end = archive->plan[view->variant[stream->variants_at + k]].end;
+			archive->arena_nbytes = MAX(archive->arena_nbytes, place_offset(end, n, KN_PAD));
+		}
+	}
+	return BRV_OK;
+}
+
+static enum brv_status load_header(struct brv_archive *archive, struct error *err)
+{
+	const struct stream *stream = &archive->view.stream[0];
+	TRY(memory_take(archive, stream->nwords + 1, "the header", err));
+	archive->header = malloc(stream->nwords + 1);
+	if (!archive->header)
+		return fail(err, BRV_MEMORY, "no memory for a header of %llu bytes", (unsigned long long)stream->nwords);
+	archive->header[stream->nwords] = 0;
+	TRY(decode_stream(archive, stream, archive->header, err));
+	TRY(memory_take(archive, names_nbytes(&archive->view), "the names", err));
+	return names_resolve(&archive->names, &archive->view, archive->header, stream->nwords, err);
+}
+
+/* The stages of opening. */
+static enum brv_status open_stages(struct brv_archive *archive, struct error *err)
+{
+	struct view *view = &archive->view;
+	TRY(kn_choose(&archive->kernels, err));
+	TRY(parse(view, source_read, &archive->source, archive->source.nbytes, archive->memory_limit, err));
+	atomic_store(&archive->memory_used, view->nbytes);
+	TRY(verify(view, err));
+	archive->first_tensor = 1 + view->nclasses;
+	if (view->ntensors > 0) {
+		const struct stream *last = tensor_stream(archive, view->ntensors - 1);
+		archive->data_nbytes = last->data_offset + last->data_nbytes;
+	}
+	TRY(lazy_init(archive, err));
+	TRY(make_plans(archive, err));
+	TRY(load_header(archive, err));
+	return archive->source.sequential ? classes_load(archive, err) : BRV_OK;
+}
+
+/* Takes the source, also on failure. */
+static brv_status_code open_source(const struct source *source, const brv_options *options, brv_archive **out, brv_error *error)
+{
+	struct error err;
+	brv_options chosen = { 0 };
+	struct brv_archive *archive = calloc(1, sizeof *archive);
+	if (options)
+		memcpy(&chosen, options, MIN(options->struct_nbytes, sizeof chosen));
+	if (!archive) {
+		struct source owned = *source;
+		source_free(&owned);
+		return refuse(BRV_MEMORY, "no memory for an archive", error);
+	}
+	archive->source = *source;
+	archive->memory_limit = chosen.memory_limit ? chosen.memory_limit : DEFAULT_MEMORY_LIMIT;
+	archive->checksums = !chosen.no_checksums;
+	pthread_mutex_init(&archive->lock, NULL);
+	pthread_mutex_init(&archive->lazy.lock, NULL);
+	enum brv_status status = open_stages(archive, &err);
+	if (status == BRV_OK) {
+		*out = archive;
+		return give(BRV_OK, &err, error);
+	}
+	brv_close(archive);
+	return give(status, &err, error);
+}
+
+brv_status_code brv_open_path(const char *path, const brv_options *options, brv_archive **out, brv_error *error)
+{
+	struct error err;
+	struct source source;
+	if (!path || !out)
+		return refuse(BRV_USAGE, "brv_open_path: path or out is NULL", error);
+	*out = NULL;
+	enum brv_status status = source_from_path(&source, path, &err);
+	return status == BRV_OK ? open_source(&source, options, out, error) : give(status, &err, error);
+}
+
+brv_status_code brv_open_fd(int fd, const brv_options *options, brv_archive **out, brv_error *error)
+{
+	struct error err;
+	struct source source;
+	if (!out)
+		return refuse(BRV_USAGE, "brv_open_fd: out is NULL", error);
+	*out = NULL;
+	enum brv_status status = source_from_fd(&source, fd, false, &err);
+	return status == BRV_OK ? open_source(&source, options, out, error) : give(status, &err, error);
+}
+
+brv_status_code brv_open_memory(const void *bytes, size_t nbytes, const brv_options *options, brv_archive **out, brv_error *error)
+{
+	struct source source;
+	if (!bytes || !out)
+		return refuse(BRV_USAGE, "brv_open_memory: bytes or out is NULL", error);
+	*out = NULL;
+	source_from_memory(&source, bytes, nbytes);
+	return open_source(&source, options, out, error);
+}
+
+brv_status_code brv_open_reader(const brv_reader *reader, const brv_options *options, brv_archive **out, brv_error *error)
+{
+	struct source source;
+	if (!reader || !reader->read || !out)
+		return refuse(BRV_USAGE, "brv_open_reader: reader or out is NULL", error);
+	*out = NULL;
+	source_from_reader(&source, reader);
+	return open_source(&source, options, out, error);
+}
+
+void brv_close(brv_archive *archive)
+{
+	if (!archive)
+		return;
+	decoders_free(archive);
+	lazy_free(archive);
+	names_free(&archive->names);
+	free(archive->header);
+	free(archive->plan);
+	view_free(&archive->view);
+	source_free(&archive->source);
+	pthread_mutex_destroy(&archive->lock);
+	free(archive);
+}
+
+void brv_get_info(const brv_archive *archive, brv_info *out)
+{
+	*out = (brv_info){
+		.archive_nbytes = archive->view.prelude.archive_nbytes,
+		.file_nbytes = 8 + archive->view.stream[0].nwords + archive->data_nbytes,
+		.header_nbytes = archive->view.stream[0].nwords,
+		.data_nbytes = archive->data_nbytes,
+		.tensor_count = archive->view.ntensors,
+		.format_version = AR_VERSION,
+	};
+}
+
+const char *brv_header(const brv_archive *archive) { return (const char *)archive->header; }
+
+/* The payload of a stream's chunks lies in one piece. */
+static uint64_t payload_nbytes(const struct view *view, const struct stream *stream)
+{
+	if (stream->nchunks == 0)
+		return 0;
+	const struct chunk *first = &view->chunk[stream->chunk_at], *last = first + stream->nchunks - 1;
+	return last->payload_offset + last->payload_nbytes - first->payload_offset;
+}
+
+brv_status_code brv_get_tensor(const brv_archive *archive, uint64_t index, brv_tensor *out, brv_error *error)
+{
+	if (!archive || !out)
+		return refuse(BRV_USAGE, "brv_get_tensor: archive or out is NULL", error);
+	if (index >= archive->view.ntensors)
+		return refuse(BRV_NOTFOUND, "no tensor has this number", error);
+	const struct view *view = &archive->view;
+	const struct stream *stream = tensor_stream(archive, index);
+	struct span name = stream_name(view, archive->header, stream);
+	*out = (brv_tensor){
+		.name = (const char *)name.ptr,
+		.name_nbytes = name.nbytes,
+		.dtype = stream->dtype == AR_DTYPE_OTHER ? view->text + stream->dtype_at : dtype_by_code(stream->dtype)->name,
+		.shape = view->dim + stream->dims_at,
+		.ndim = stream->ndim,
+		.data_offset = stream->data_offset,
+		.data_nbytes = stream->data_nbytes,
+		.archive_nbytes = payload_nbytes(view, stream) + stream->record_nbytes + 8 * stream->nchunks,
+	};
+	return give(BRV_OK, NULL, error);
+}
+
+brv_status_code brv_find_tensor(const brv_archive *archive, const char *name, size_t name_nbytes, uint64_t *index, brv_error *error)
+{
+	if (!archive || (!name && name_nbytes) || !index)
+		return refuse(BRV_USAGE, "brv_find_tensor: an argument is NULL", error);
+	uint32_t stream = names_find(&archive->names, name ? name : "", name_nbytes);
+	if (stream == 0)
+		return refuse(BRV_NOTFOUND, "no tensor has this name", error);
+	*index = stream - archive->first_tensor;
+	return give(BRV_OK, NULL, error);
+}
+
+/* nbytes from `offset` of the data region; the range has been checked. What decoding changes in the archive (lazy.h, idle decoders) is not what
+ * the caller's const is about. */
+static brv_status_code decode(const brv_archive *archive, uint64_t offset, void *dst, size_t nbytes, const brv_call *call, brv_error *error)
+{
+	struct error err = { "" };
+	brv_call chosen = { 0 };
+	if (call)
+		memcpy(&chosen, call, MIN(call->struct_nbytes, sizeof chosen));
+	if (!dst && nbytes)
+		return refuse(BRV_USAGE, "the buffer is NULL", error);
+	const struct decode_call inner = {
+		.offset = offset, .nbytes = nbytes, .dst = dst, .pool = pool_team(chosen.pool),
+		.progress = chosen.progress, .progress_context = chosen.progress_context,
+	};
+	return give(decode_data((struct brv_archive *)archive, &inner, &err), &err, error);
+}
+
+brv_status_code brv_decode_tensor(const brv_archive *archive, uint64_t index, void *dst, size_t dst_nbytes, const brv_call *call, brv_error *error)
+{
+	brv_tensor tensor;
+	brv_status_code status = brv_get_tensor(archive, index, &tensor, error);
+	if (status != BRV_SUCCESS)
+		return status;
+	if (dst_nbytes < tensor.data_nbytes)
+		return refuse(BRV_USAGE, "the buffer is smaller than the tensor", error);
+	return decode(archive, tensor.data_offset, dst, tensor.data_nbytes, call, error);
+}
+
+brv_status_code brv_decode_range(const brv_archive *archive, uint64_t index, uint64_t offset, void *dst, size_t nbytes, const brv_call *call,
+				 brv_error *error)
+{
+	brv_tensor tensor;
+	brv_status_code status = brv_get_tensor(archive, index, &tensor, error);
+	if (status != BRV_SUCCESS)
+		return status;
+	if (offset > tensor.data_nbytes || nbytes > tensor.data_nbytes - offset)
+		return refuse(BRV_NOTFOUND, "the range is not inside the tensor", error);
+	return decode(archive, tensor.data_offset + offset, dst, nbytes, call, error);
+}
+
+brv_status_code brv_decode_data(const brv_archive *archive, uint64_t offset, void *dst, size_t nbytes, const brv_call *call, brv_error *error)
+{
+	if (!archive)
+		return refuse(BRV_USAGE, "brv_decode_data: archive is NULL", error);
+	if (offset > archive->data_nbytes || nbytes > archive->data_nbytes - offset)
+		return refuse(BRV_NOTFOUND, "the range is not inside the data", error);
+	return decode(archive, offset, dst, nbytes, call, error);
+}
+
+brv_status_code brv_pool_create(unsigned threads, brv_pool **out, brv_error *error)
+{
+	struct error err;
+	if (!out)
+		return refuse(BRV_USAGE, "brv_pool_create: out is NULL", error);
+	*out = NULL;
+	enum brv_status status = cpus_threads(threads, &threads, &err);
+	if (status != BRV_OK)
+		return give(status, &err, error);
+	brv_pool *pool = malloc(sizeof *pool);
+	if (!pool)
+		return refuse(BRV_MEMORY, "no memory for a pool", error);
+	status = alloc_pool(threads, &pool->team, &err);
+	if (status == BRV_OK)
+		*out = pool;
+	else
+		free(pool);
+	return give(status, &err, error);
+}
+
+struct pool *pool_team(const brv_pool *pool) { return pool ? pool->team : NULL; }
+
+unsigned brv_pool_threads(const brv_pool *pool) { return pool_threads(pool->team); }
+
+void brv_pool_free(brv_pool *pool)
+{
+	if (pool)
+		free_pool(pool->team);
+	free(pool);
+}
+
+const char *brv_isa(void)
+{
+	const struct kn_set *set;
+	return kn_choose(&set, NULL) == BRV_OK ? set->name : "none";
+}

@@ -1,0 +1,53 @@
+/* cli.h: what the commands of `brevis` share: options, the list of commands, opening an archive, errors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef RUNTIME_CLI_H
+#define RUNTIME_CLI_H
+
+#include <stdbool.h>
+
+#include "common/outfile.h"
+#include "common/progress.h"
+#include "common/status.h"
+#include "runtime/brevis.h"
+
+struct cli {
+	const char *output;             /* -o, NULL: not given */
+	bool force, quiet, verbose, json, no_progress;
+	unsigned threads;
+	uint64_t memory_limit;          /* 0: the library's default */
+
+	/* Of the archive that is open; closed by cli_close(). */
+	const char *file;               /* as given: "-" is stdin */
+	int fd;
+	brv_archive *archive;
+	brv_pool *pool;
+	struct progress progress;
+
+	const char *about;              /* the file that err is about: `file` or `target` */
+	const char *target;             /* where output goes, for messages */
+	char *owned;                    /* its text if it is not the user's */
+	struct error err;
+};
+
+/* A command: a row of the table in brevis_main.c. args: what is left after options, nargs of them within the row's limits. */
+typedef enum brv_status cli_fn(struct cli *cli, int nargs, char **args);
+struct cli_command {
+	const char *name, *usage, *help;
+	int min_args, max_args;
+	cli_fn *run;
+};
+cli_fn cmd_unpack, cmd_test, cmd_list, cmd_show, cmd_cat, cmd_cpu;
+
+/* Opens the archive named on the command line and makes a pool of cli->threads. */
+enum brv_status cli_open(struct cli *cli, const char *file);
+void cli_close(struct cli *cli);
+
+/* Finds a tensor by the name given on the command line. */
+enum brv_status cli_find(struct cli *cli, const char *name, uint64_t *index);
+
+/* A call with the pool and, if wanted, the progress line. */
+brv_call cli_call(struct cli *cli);
+
+/* Bytes offset .. offset + nbytes - 1 of the data region, decoded and written to `out` at out_offset, in bounded memory, in order. */
+enum brv_status cli_copy(struct cli *cli, struct outfile *out, uint64_t offset, uint64_t nbytes, uint64_t out_offset);
+
+#endif

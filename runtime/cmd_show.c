@@ -1,0 +1,43 @@
+/* cmd_show.c: `brevis show`: a tensor's program as a tree and as bytecode, with its costs. SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/text.h"
+#include "runtime/cli.h"
+
+static void print_json(const struct cli *cli, uint64_t index, const char *text)
+{
+	char program[1024];
+	brv_tensor tensor;
+	if (brv_get_tensor(cli->archive, index, &tensor, NULL) != BRV_SUCCESS)
+		return;
+	brv_describe(cli->archive, index, program, sizeof program);
+	printf("{\"name\": ");
+	text_put_json(stdout, tensor.name, tensor.name_nbytes);
+	printf(", \"data_nbytes\": %llu, \"archive_nbytes\": %llu, \"program\": ", (unsigned long long)tensor.data_nbytes,
+	       (unsigned long long)tensor.archive_nbytes);
+	text_put_json(stdout, program, strlen(program));
+	printf(", \"text\": ");
+	text_put_json(stdout, text, strlen(text));
+	printf("}\n");
+}
+
+enum brv_status cmd_show(struct cli *cli, int nargs, char **args)
+{
+	uint64_t index;
+	(void)nargs;
+	TRY(cli_open(cli, args[0]));
+	TRY(cli_find(cli, args[1], &index));
+	/* An archive from a pipe can be read once, so the text is not measured first. */
+	size_t size = 1 << 20, length;
+	char *text = malloc(size);
+	if (!text)
+		return fail(&cli->err, BRV_MEMORY, "out of memory");
+	length = brv_show(cli->archive, index, text, size);
+	if (cli->json)
+		print_json(cli, index, text);
+	else
+		fputs(text, stdout);
+	free(text);
+	return length < size ? BRV_OK : fail(&cli->err, BRV_LIMIT, "the text is cut at %zu of %zu bytes", size, length);
+}

@@ -1,0 +1,120 @@
+/* cmd_unpack.c: `brevis unpack`: the checkpoint back as a file. SPDX-License-Identifier: Apache-2.0 */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/text.h"
+#include "runtime/cli.h"
+#include "runtime/decode.h"
+
+/* "x.safetensors.brv" -> "x.safetensors", "x.brv" and "x" -> "x.safetensors"; malloc'd. "-" -> "-". */
+static char *default_output(const char *archive)
+{
+	static const char from[] = ".brv", to[] = ".safetensors";
+	size_t n = strlen(archive);
+	char *path = malloc(n + sizeof to);
+	if (!path)
+		return NULL;
+	memcpy(path, archive, n + 1);
+	if (strcmp(archive, "-") == 0)
+		return path;
+	if (n > sizeof from - 1 && strcmp(archive + n - (sizeof from - 1), from) == 0)
+		path[n -= sizeof from - 1] = 0;
+	if (n < sizeof to - 1 || strcmp(path + n - (sizeof to - 1), to) != 0)
+		memcpy(path + n, to, sizeof to);
+	return path;
+}
+
+struct target {
+	struct outfile *out;
+	uint64_t data_at;               /* where the data region begins in the file */
+	atomic_bool failed;             /* writing, and not decoding */
+};
+
+/* decode_sink_fn: each thread writes what it has decoded while it is still in its cache. */
+static enum brv_status write_part(void *context, const void *bytes, size_t nbytes, uint64_t offset, struct error *err)
+{
+	struct target *target = context;
+	enum brv_status status = outfile_write(target->out, bytes, nbytes, target->data_at + offset, err);
+	if (status != BRV_OK)
+		atomic_store(&target->failed, true);
+	return status;
+}
+
+static enum brv_status write_header(struct cli *cli, struct outfile *out, const brv_info *info)
+{
+	uint8_t size[8];
+	store_u64(size, info->header_nbytes);
+	TRY(outfile_reserve(out, info->file_nbytes, &cli->err));
+	TRY(outfile_write(out, size, sizeof size, 0, &cli->err));
+	return outfile_write(out, brv_header(cli->archive), info->header_nbytes, 8, &cli->err);
+}
+
+static enum brv_status write_data(struct cli *cli, struct outfile *out, const brv_info *info)
+{
+	struct target target = { .out = out, .data_at = 8 + info->header_nbytes };
+	if (out->sequential)
+		return cli_copy(cli, out, 0, info->data_nbytes, target.data_at);
+	const struct decode_call call = {
+		.nbytes = info->data_nbytes, .sink = write_part, .sink_context = &target, .pool = pool_team(cli->pool),
+		.progress = progress_update, .progress_context = &cli->progress,
+	};
+	enum brv_status status = decode_data(cli->archive, &call, &cli->err);
+	if (status != BRV_OK && atomic_load(&target.failed))
+		cli->about = cli->target;
+	return status;
+}
+
+/* Header, data, commit; cli->about is the file that a failure is about. */
+static enum brv_status write_file(struct cli *cli, struct outfile *out, const brv_info *info)
+{
+	cli->about = cli->target;
+	TRY(write_header(cli, out, info));
+	cli->about = cli->file;
+	TRY(write_data(cli, out, info));
+	cli->about = cli->target;
+	return outfile_commit(out, info->file_nbytes, &cli->err);
+}
+
+static void report_unpacked(const struct cli *cli, const brv_info *info)
+{
+	if (cli->json && strcmp(cli->target, "stdout") != 0) {
+		printf("{\"archive\": ");
+		text_put_json(stdout, cli->file, strlen(cli->file));
+		printf(", \"output\": ");
+		text_put_json(stdout, cli->target, strlen(cli->target));
+		printf(", \"archive_nbytes\": %llu, \"file_nbytes\": %llu}\n", (unsigned long long)info->archive_nbytes,
+		       (unsigned long long)info->file_nbytes);
+	} else if (cli->verbose) {
+		fprintf(stderr, "%s: %llu bytes, %llu tensors -> %s: %llu bytes\n", cli->file, (unsigned long long)info->archive_nbytes,
+			(unsigned long long)info->tensor_count, cli->target, (unsigned long long)info->file_nbytes);
+	}
+}
+
+static enum brv_status unpack_to(struct cli *cli, const char *path)
+{
+	struct outfile out;
+	brv_info info;
+	bool to_stdout = strcmp(path, "-") == 0;
+	cli->about = cli->target = to_stdout ? "stdout" : path;
+	if (to_stdout && isatty(STDOUT_FILENO))
+		return fail(&cli->err, BRV_USAGE, "will not write a checkpoint to a terminal: use -o FILE");
+	TRY(outfile_open(&out, path, cli->force, cli->fd, &cli->err));
+	brv_get_info(cli->archive, &info);
+	progress_start(&cli->progress, cli->file, !cli->quiet && !cli->no_progress && !cli->json);
+	enum brv_status status = write_file(cli, &out, &info);
+	outfile_abandon(&out);
+	progress_end(&cli->progress);
+	if (status == BRV_OK)
+		report_unpacked(cli, &info);
+	return status;
+}
+
+enum brv_status cmd_unpack(struct cli *cli, int nargs, char **args)
+{
+	(void)nargs;
+	TRY(cli_open(cli, args[0]));
+	cli->owned = cli->output ? strdup(cli->output) : default_output(args[0]);
+	return cli->owned ? unpack_to(cli, cli->owned) : fail(&cli->err, BRV_MEMORY, "out of memory");
+}

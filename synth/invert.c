@@ -1,0 +1,175 @@
+/* invert.c: every op backward. The loops are written once per word size by macro, plain enough to be vectorised.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "synth/invert.h"
+
+#include "common/by_size.h"
+
+bool words_constant(struct words target)
+{
+	size_t size = word_nbytes(target.width);
+	return target.n == 1 || !memcmp(target.ptr, (const uint8_t *)target.ptr + size, (target.n - 1) * size);
+}
+
+void words_range(struct words target, uint64_t *low, uint64_t *high)
+{
+	BY_SIZE(T, word_nbytes(target.width), {
+		const T *v = target.ptr;
+		T lo = v[0], hi = v[0];
+		for (size_t i = 1; i < target.n; i++) {
+			lo = v[i] < lo ? v[i] : lo;
+			hi = v[i] > hi ? v[i] : hi;
+		}
+		*low = lo, *high = hi;
+	})
+}
+
+static void invert_map(enum bc_op op, uint64_t imm, struct words in, void *out)
+{
+	const unsigned w = in.width;
+	const uint64_t mask = mask_bits(w);
+
+	BY_SIZE(T, word_nbytes(w), {
+		const T *v = in.ptr;
+		T *o = out;
+		const T c = (T)imm, m = (T)mask;
+		const unsigned r = (unsigned)imm, l = w - r;
+		switch (op) {
+		case OP_MAP_XOR: for (size_t i = 0; i < in.n; i++) o[i] = v[i] ^ c; break;
+		case OP_MAP_ADD: for (size_t i = 0; i < in.n; i++) o[i] = (T)(v[i] - c) & m; break;
+		case OP_MAP_GRAY: for (size_t i = 0; i < in.n; i++) o[i] = v[i] ^ (T)(v[i] >> 1); break;
+		case OP_MAP_ROT:
+			if (r == 0)
+				memcpy(o, v, in.n * sizeof(T));
+			else
+				for (size_t i = 0; i < in.n; i++)
+					o[i] = (T)((T)(v[i] << r) | (T)(v[i] >> l)) & m;
+			break;
+		default: /* zigzag: twice the number, all bits inverted if its sign bit is set */
+			for (size_t i = 0; i < in.n; i++)
+				o[i] = (T)((T)(v[i] << 1) ^ (T)(0 - (T)(v[i] >> (w - 1)))) & m;
+		}
+	})
+}
+
+static void invert_scan(enum bc_op op, struct words in, struct words_out *arg)
+{
+	arg->n = in.n - 1;
+	BY_SIZE(T, word_nbytes(in.width), {
+		const T *v = in.ptr;
+		T *o = arg->ptr;
+		const T m = (T)mask_bits(in.width);
+		if (op == OP_SCAN_XOR)
+			for (size_t i = 0; i + 1 < in.n; i++)
+				o[i] = v[i + 1] ^ v[i];
+		else
+			for (size_t i = 0; i + 1 < in.n; i++)
+				o[i] = (T)(v[i + 1] - v[i]) & m;
+	})
+}
+
+static void invert_merge(struct words in, struct words_out *arg, unsigned nargs)
+{
+	unsigned shift = 0;
+
+	for (unsigned k = 0; k < nargs; k++) {
+		const unsigned s = shift;
+		const uint64_t mask = mask_bits(arg[k].width);
+		BY_SIZE(IN, word_nbytes(in.width), {
+			const IN *v = in.ptr;
+			BY_SIZE(T, word_nbytes(arg[k].width), {
+				T *o = arg[k].ptr;
+				const T m = (T)mask;
+				for (size_t i = 0; i < in.n; i++)
+					o[i] = (T)(v[i] >> s) & m;
+			})
+		})
+		arg[k].n = in.n;
+		shift += arg[k].width;
+	}
+}
+
+static bool invert_weave(uint64_t imm, struct words in, struct words_out *arg, unsigned nargs)
+{
+	const size_t size = word_nbytes(in.width);
+	size_t run[4], period = 0, at = 0;
+
+	for (unsigned k = 0; k < nargs; k++)
+		period += run[k] = imm >> (16 * k) & 0xffff;
+	if (!period || in.n % period)
+		return false;
+	for (unsigned k = 0; k < nargs; k++) {
+		uint8_t *out = arg[k].ptr;
+		const uint8_t *from = (const uint8_t *)in.ptr + at * size;
+		for (size_t i = 0; i < in.n / period; i++, from += period * size, out += run[k] * size)
+			memcpy(out, from, run[k] * size);
+		arg[k].n = in.n / period * run[k];
+		at += run[k];
+	}
+	return true;
+}
+
+static bool invert_concat(uint64_t imm, struct words in, struct words_out *arg)
+{
+	const size_t size = word_nbytes(in.width);
+
+	if (imm > in.n)
+		return false;
+	memcpy(arg[0].ptr, in.ptr, imm * size);
+	memcpy(arg[1].ptr, (const uint8_t *)in.ptr + imm * size, (in.n - imm) * size);
+	arg[0].n = imm, arg[1].n = in.n - imm;
+	return true;
+}
+
+static bool invert_repeat(uint64_t imm, struct words in, struct words_out *arg)
+{
+	const size_t size = word_nbytes(in.width);
+
+	if (imm == 0 || in.n % imm)
+		return false;
+	arg->n = in.n / imm;
+	if (memcmp(in.ptr, (const uint8_t *)in.ptr + arg->n * size, (in.n - arg->n) * size))
+		return false;
+	memcpy(arg->ptr, in.ptr, arg->n * size);
+	return true;
+}
+
+static bool invert_gate(uint64_t imm, struct words in, const struct row_view *rows, struct words_out *arg)
+{
+	const size_t size = word_nbytes(in.width);
+	uint8_t *out = arg->ptr;
+
+	for (size_t i = 0; i < in.n;) {
+		size_t row = (rows->first + i) / rows->row_words;
+		size_t n = MIN((row + 1) * rows->row_words - rows->first - i, in.n - i);
+		const uint8_t *from = (const uint8_t *)in.ptr + i * size;
+		if (imm >> rows->row_class[row] & 1) {
+			if (from[0] || memcmp(from, from + 1, n * size - 1))
+				return false;
+		} else {
+			memcpy(out, from, n * size);
+			out += n * size;
+		}
+		i += n;
+	}
+	arg->n = (size_t)(out - (uint8_t *)arg->ptr) / size;
+	return true;
+}
+
+bool invert(enum bc_op op, uint64_t imm, struct words target, const struct row_view *rows, struct words_out *arg, unsigned nargs)
+{
+	switch (op) {
+	case OP_MAP_XOR: case OP_MAP_ADD: case OP_MAP_ZIGZAG: case OP_MAP_GRAY: case OP_MAP_ROT:
+		invert_map(op, imm, target, arg->ptr);
+		arg->n = target.n;
+		return true;
+	case OP_SCAN_XOR: case OP_SCAN_ADD: invert_scan(op, target, arg); return true;
+	case OP_MERGE: invert_merge(target, arg, nargs); return true;
+	case OP_WEAVE: return invert_weave(imm, target, arg, nargs);
+	case OP_CONCAT: return invert_concat(imm, target, arg);
+	case OP_REPEAT: return invert_repeat(imm, target, arg);
+	case OP_GATE: return invert_gate(imm, target, rows, arg);
+	case OP_CONST: return words_constant(target) && get_word(target.ptr, word_nbytes(target.width), 0) == imm;
+	default: return true; /* literals can say anything */
+	}
+}

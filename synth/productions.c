@@ -1,0 +1,239 @@
+/* productions.c: the grammar's rules and their application to a hole.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "synth/productions.h"
+
+#define LITERAL(n, o, ...) { .name = n, .op = o, .literal = true, __VA_ARGS__ }
+#define SPLIT(n, w, r, ...) { .name = n, .op = OP_MERGE, .width = w, .rotate = r, .field = { __VA_ARGS__ } }
+
+const struct production productions[] = {
+	LITERAL("const", OP_CONST),
+	LITERAL("raw", OP_LIT_RAW),
+	LITERAL("pack", OP_LIT_PACK),
+	LITERAL("huff", OP_LIT_HUFF),
+	LITERAL("rans16", OP_LIT_RANS, .log2_nb = 4),
+	LITERAL("rans16.rows", OP_LIT_RANS, .log2_nb = 4, .rows = true),
+	LITERAL("rans16.both", OP_LIT_RANS, .log2_nb = 4, .rows = true, .cols = true),
+	LITERAL("rans32", OP_LIT_RANS, .log2_nb = 5),
+	LITERAL("rans32.rows", OP_LIT_RANS, .log2_nb = 5, .rows = true),
+	LITERAL("rans32.both", OP_LIT_RANS, .log2_nb = 5, .rows = true, .cols = true),
+	LITERAL("rans64", OP_LIT_RANS, .log2_nb = 6),
+	LITERAL("rans64.rows", OP_LIT_RANS, .log2_nb = 6, .rows = true),
+	LITERAL("rans64.both", OP_LIT_RANS, .log2_nb = 6, .rows = true, .cols = true),
+	LITERAL("wide", OP_LIT_WIDE),
+	LITERAL("wide.rows", OP_LIT_WIDE, .rows = true),
+	LITERAL("wide.both", OP_LIT_WIDE, .rows = true, .cols = true),
+	/* Floating point: exponent above, sign rotated below it, as BF16 and FP32 have it; then the joint symbols. */
+	SPLIT("bf16 exponent", 16, 1, 8, 8),
+	SPLIT("bf16 exponent+1", 16, 1, 7, 9),
+	SPLIT("bf16 sign,exponent", 16, 0, 7, 9),
+	SPLIT("bf16 sign,exponent+2", 16, 0, 5, 11),
+	SPLIT("bytes", 16, 0, 8, 8),
+	SPLIT("fp16 exponent", 16, 1, 8, 3, 5),
+	SPLIT("fp16 sign,exponent", 16, 0, 8, 2, 6),
+	SPLIT("fp16 sign,exponent+1", 16, 0, 8, 1, 7),
+	SPLIT("fp32 exponent", 32, 1, 24, 8),
+	SPLIT("fp32 exponent+1", 32, 1, 23, 9),
+	SPLIT("fp32 sign,exponent+2", 32, 0, 21, 11),
+	SPLIT("halves", 32, 0, 16, 16),
+	SPLIT("bytes", 32, 0, 8, 8, 8, 8),
+	SPLIT("fp64 exponent", 64, 0, 52, 12),
+	SPLIT("halves", 64, 0, 32, 32),
+	SPLIT("bytes", 64, 0, 8, 8, 8, 8, 8, 8, 8, 8),
+	SPLIT("nibbles", 8, 0, 4, 4),
+	SPLIT("fp8 top 6", 8, 0, 2, 6),
+	SPLIT("fp8 top 5", 8, 0, 3, 5),
+	SPLIT("bytes", 24, 0, 8, 8, 8),
+	SPLIT("byte+15", 23, 0, 15, 8),
+	SPLIT("low 13", 23, 0, 13, 10),
+	{ .name = "scan.add", .op = OP_SCAN_ADD },
+	{ .name = "scan.xor", .op = OP_SCAN_XOR },
+	{ .name = "zigzag", .op = OP_MAP_ZIGZAG },
+	{ .name = "gray", .op = OP_MAP_GRAY },
+	{ .name = "xor", .op = OP_MAP_XOR },
+	{ .name = "add", .op = OP_MAP_ADD },
+	{ .name = "repeat", .op = OP_REPEAT },
+	{ .name = "concat", .op = OP_CONCAT },
+	{ .name = "weave", .op = OP_WEAVE },
+};
+const unsigned nproductions = ARRAY_LEN(productions);
+
+bool production_fits(const struct production *p, const struct target *target, unsigned depth, unsigned max_depth)
+{
+	const struct bc_opinfo *info = bc_opinfo(p->op);
+
+	if (target->width > info->max_width || (p->width && p->width != target->width))
+		return false;
+	if (p->literal)
+		return !(p->rows || p->cols) || target->positional;
+	if (depth >= max_depth)
+		return false;
+	switch (p->op) {
+	/* Two maps of a kind in a row are one, or none. */
+	case OP_MAP_ZIGZAG: case OP_MAP_GRAY: case OP_MAP_XOR: case OP_MAP_ADD:
+		return target->op != p->op && target->width > 1;
+	default:
+		return true;
+	}
+}
+
+/* The length of the shortest period of words that n is a multiple of, or n. Knuth, Morris, Pratt (1977) on a prefix, then a check of the whole. */
+static size_t period(const struct words *in)
+{
+	enum { PREFIX = 4096 };
+	uint16_t border[PREFIX] = { 0 };
+	const unsigned size = word_nbytes(in->width);
+	const size_t n = MIN(in->n, (size_t)PREFIX);
+	size_t k = 0;
+
+	for (size_t i = 1; i < n; i++) {
+		uint64_t v = get_word(in->ptr, size, i);
+		while (k && v != get_word(in->ptr, size, k))
+			k = border[k - 1];
+		k += v == get_word(in->ptr, size, k);
+		border[i] = (uint16_t)k;
+	}
+	size_t p = n - (n ? border[n - 1] : 0);
+	if (p == 0 || p > n / 2 || in->n % p)
+		return in->n;
+	return memcmp(in->ptr, (const uint8_t *)in->ptr + p * size, (in->n - p) * size) ? in->n : p;
+}
+
+/* repeat: imm is how often; the same for all segments that have the same length. */
+static bool repeat_count(const struct targets *targets, const struct target *t, uint64_t *imm)
+{
+	struct words in = { t->words, t->n[0], t->width };
+
+	for (unsigned s = 1; s < targets->nsegments; s++)
+		if (t->n[s] != t->n[0])
+			return false;
+	size_t p = in.n ? period(&in) : 0;
+	if (p == 0 || p == in.n || p == 1)
+		return false;
+	*imm = in.n / p;
+	return true;
+}
+
+/* concat: where a constant beginning or end is cut off. Only for streams of a single chunk, since imm is part of the program. */
+static bool concat_point(const struct targets *targets, const struct target *t, uint64_t *imm)
+{
+	enum { WORTH = 64 };
+	const unsigned size = word_nbytes(t->width);
+	size_t head = 1, tail = 1;
+
+	if (targets->nchunks != 1 || targets->nsegments != 1 || t->total < 2 * WORTH)
+		return false;
+	while (head < t->total && get_word(t->words, size, head) == get_word(t->words, size, 0))
+		head++;
+	while (tail < t->total && get_word(t->words, size, t->total - 1 - tail) == get_word(t->words, size, t->total - 1))
+		tail++;
+	if (head == t->total || MAX(head, tail) < WORTH)
+		return false;
+	*imm = head >= tail ? head : t->total - tail;
+	return true;
+}
+
+/* weave: records as quantised blocks have them: sizes and the bytes that belong together. */
+static const struct { uint8_t period, run[4]; } records[] = {
+	{ 18, { 1, 1, 16 } }, { 20, { 2, 2, 16 } }, { 22, { 1, 1, 4, 16 } }, { 24, { 2, 2, 4, 16 } }, { 34, { 1, 1, 32 } },
+	{ 84, { 16, 64, 4 } }, { 110, { 32, 64, 12, 2 } }, { 144, { 2, 2, 12, 128 } }, { 176, { 4, 12, 32, 128 } },
+	{ 210, { 128, 64, 16, 2 } },
+};
+
+/* The record whose period the bytes show best: the one whose byte positions have the least entropy in all, if it beats no period. */
+static bool weave_runs(const struct targets *targets, const struct target *t, uint64_t *imm, unsigned *nargs)
+{
+	enum { LOOK = 32768 };
+	const uint8_t *bytes = t->words;
+	const size_t n = MIN(t->n[0], (size_t)LOOK);
+	double best = 0;
+	int found = -1;
+
+	if (t->width != 8 || t->total < 4096 || t->op == OP_WEAVE)
+		return false;
+	for (unsigned r = 0; r < ARRAY_LEN(records); r++) {
+		bool whole = true;
+		for (unsigned s = 0; s < targets->nsegments; s++)
+			whole &= t->n[s] % records[r].period == 0;
+		if (!whole)
+			continue;
+		/* Pairs of bytes a period apart that are close to each other: scales have near neighbours, quants do not. */
+		size_t close[256] = { 0 }, records_seen = n / records[r].period - 1;
+		double excess = 0;
+		for (size_t i = 0; i < records_seen; i++)
+			for (unsigned k = 0; k < records[r].period; k++)
+				close[k] += (uint8_t)(bytes[i * records[r].period + k] - bytes[(i + 1) * records[r].period + k] + 4) < 9;
+		size_t sum = 0, most = 0;
+		for (unsigned k = 0; k < records[r].period; k++)
+			sum += close[k], most = MAX(most, close[k]);
+		excess = (double)most / (double)(records_seen + 1) - (double)sum / records[r].period / (double)(records_seen + 1);
+		if (excess > best && excess > .1)
+			best = excess, found = (int)r;
+	}
+	if (found < 0)
+		return false;
+	*imm = 0, *nargs = 0;
+	for (unsigned k = 0; k < 4 && records[found].run[k]; k++)
+		*imm |= (uint64_t)records[found].run[k] << (16 * k), ++*nargs;
+	return true;
+}
+
+/* Fills one op and derives the targets of its arguments. */
+static bool fill(struct targets *targets, struct expr *expr, unsigned at, enum bc_op op, uint64_t imm, unsigned nargs, const uint8_t *width)
+{
+	int first = targets_derive(targets, expr->node[at].target, op, imm, nargs, width);
+
+	if (first < 0 || !expr_fill(expr, at, op, imm, nargs))
+		return false;
+	for (unsigned k = 0; k < nargs; k++) {
+		struct expr_node *child = &expr->node[expr->node[at].arg[k]];
+		child->width = width[k], child->target = (uint16_t)(first + (int)k);
+	}
+	return true;
+}
+
+bool production_apply(unsigned index, struct targets *targets, struct expr *expr, unsigned at)
+{
+	const struct production *p = &productions[index];
+	const unsigned width = expr->node[at].width;
+	const uint8_t same[4] = { (uint8_t)width, (uint8_t)width, (uint8_t)width, (uint8_t)width };
+	const struct expr before = *expr;
+	uint64_t imm = 0;
+	unsigned nargs = 1, hole = at;
+	bool ok;
+
+	if (p->op == OP_MERGE) {
+		for (nargs = 0; nargs < EXPR_MAX_ARGS && p->field[nargs];)
+			nargs++;
+		ok = true;
+		if (p->rotate) {
+			ok = fill(targets, expr, at, OP_MAP_ROT, p->rotate, 1, same);
+			hole = expr->node[at].arg[0];
+		}
+		ok = ok && fill(targets, expr, hole, OP_MERGE, 0, nargs, p->field);
+		if (ok && hole != at)
+			expr->node[hole].choice = (uint8_t)index, expr->node[hole].depth = expr->node[at].depth;
+		for (unsigned k = 0; ok && k < nargs; k++)
+			expr->node[expr->node[hole].arg[k]].depth = (uint8_t)(expr->node[at].depth + 1);
+	} else {
+		const struct target *t = targets_get(targets, expr->node[at].target);
+		ok = t && t->total > 0;
+		if (ok && p->op == OP_REPEAT)
+			ok = repeat_count(targets, t, &imm);
+		else if (ok && p->op == OP_CONCAT)
+			ok = concat_point(targets, t, &imm), nargs = 2;
+		else if (ok && p->op == OP_WEAVE)
+			ok = weave_runs(targets, t, &imm, &nargs);
+		else if (ok && (p->op == OP_MAP_XOR || p->op == OP_MAP_ADD)) {
+			imm = get_word(t->words, word_nbytes(width), 0);
+			ok = imm != 0;
+		}
+		ok = ok && fill(targets, expr, at, p->op, imm, nargs, same);
+	}
+	if (!ok) {
+		*expr = before;
+		return false;
+	}
+	expr->node[at].choice = (uint8_t)index;
+	return true;
+}

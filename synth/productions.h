@@ -1,0 +1,44 @@
+/* productions.h: what can fill a hole: the rules of the search's grammar.
+ *
+ * A production is an op of the op table together with what makes it concrete: the literal's table form, the fields of a merge, the
+ * operand of a map (taken from the target). A split is the one production that fills two ops at once, map.rot over merge, because
+ * neither pays without the other. SPDX-License-Identifier: Apache-2.0 */
+#ifndef SYNTH_PRODUCTIONS_H
+#define SYNTH_PRODUCTIONS_H
+
+#include "synth/cost.h"
+#include "synth/targets.h"
+#include "synth/train.h"
+
+struct production {
+	const char *name;
+	uint8_t op;
+	bool literal;                   /* closes the hole */
+	uint8_t width;                  /* only targets of this width; 0: any that the op can have */
+	/* Literals. */
+	uint8_t log2_nb;
+	bool rows, cols;
+	/* Splits: rotation, then the fields' widths, lowest first; 0 ends. */
+	uint8_t rotate, field[EXPR_MAX_ARGS];
+};
+
+extern const struct production productions[];
+extern const unsigned nproductions;
+
+/* Whether production p can be tried on a target at this depth, before its words are looked at. */
+bool production_fits(const struct production *p, const struct target *target, unsigned depth, unsigned max_depth);
+
+/* Fills hole `at` of expr with a production that is no literal. False if the target does not allow it (or there is no room): then expr is as it was.
+ * May make the hole's target (for operands), not its arguments'. */
+bool production_apply(unsigned p, struct targets *targets, struct expr *expr, unsigned at);
+
+/* Fills target->literal[]: what each literal would cost over the whole tensor. False if memory is short or the target is not exact. */
+bool literals_judge(struct targets *targets, unsigned index, const struct cost_model *model);
+
+/* Trains the table of a literal from counts of its symbols (as in synth/train.h). */
+bool literal_train(const struct expr_node *node, const struct classes *classes, const uint32_t *counts, struct buffer *body);
+
+/* The kind byte of the table in TABL that op needs; 0 for none. */
+static inline uint8_t table_kind(uint8_t op) { return bc_opinfo(op)->table; }
+
+#endif

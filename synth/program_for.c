@@ -1,0 +1,165 @@
+/* program_for.c: sample, classes, search, tables of one stream. SPDX-License-Identifier: Apache-2.0 */
+#include "synth/program_for.h"
+
+#include <stdlib.h>
+
+enum { CHUNK_WORDS = 65536, BYTE_CHUNK_WORDS = 262144, CLASS_MIN_WORDS = 16384, CLASS_MIN_ROW = 4 };
+
+/* The record size of quantised blocks that a U8 tensor's rows are made of, as far as their length tells; else 1. */
+static unsigned record_words(const struct source *source)
+{
+	static const uint8_t record[] = { 210, 144, 176, 110, 84, 34, 24, 22, 20, 18 };
+
+	if (source->dtype == dtype_by_name("U8", 2)->code && source->rows)
+		for (unsigned i = 0; i < sizeof(record); i++)
+			if (source->row_words % record[i] == 0)
+				return record[i];
+	return 1;
+}
+
+/* 65,536 words; for bytes four times that, since the states of their literals weigh more; whole records. */
+uint64_t chunk_words_for(const struct source *source)
+{
+	const unsigned record = record_words(source);
+	return source->width == 8 ? BYTE_CHUNK_WORDS / record * record : CHUNK_WORDS;
+}
+
+/* Pieces of at most sample_words words in all, spread over the stream, each within one chunk; the whole stream if it is small. */
+static bool take_sample(const struct synth_plan *plan, const struct source *source, uint64_t chunk_words, struct targets *targets)
+{
+	const unsigned size = word_nbytes(source->width);
+	const unsigned record = record_words(source);
+	const uint64_t nchunks = ceil_div(source->nwords, chunk_words);
+	const bool whole = source->nwords <= plan->sample_words && nchunks <= TARGET_MAX_SEGMENTS;
+	unsigned pieces = whole ? (unsigned)nchunks : (unsigned)MIN(nchunks, 4u);
+	size_t first[TARGET_MAX_SEGMENTS], n[TARGET_MAX_SEGMENTS], total = 0;
+
+	for (unsigned i = 0; i < pieces; i++) {
+		const uint64_t chunk = whole ? i : nchunks * i / pieces;
+		const uint64_t have = MIN(chunk_words, source->nwords - chunk * chunk_words);
+		first[i] = (size_t)(chunk * chunk_words);
+		n[i] = (size_t)(whole ? have : MIN(have, plan->sample_words / pieces));
+		if (!whole)
+			n[i] -= n[i] % record;
+		total += n[i];
+	}
+	uint8_t *sample = malloc(total * size + 8), *at = sample;
+	if (!sample)
+		return false;
+	for (unsigned i = 0; i < pieces; at += n[i] * size, i++)
+		memcpy(at, (const uint8_t *)source->words + first[i] * size, n[i] * size);
+	if (!targets_init(targets, sample, source->width, pieces, n, first))
+		return false;
+	targets->scale = total ? (double)source->nwords / (double)total : 1;
+	targets->nchunks = nchunks;
+	return true;
+}
+
+/* Where a type keeps sign and exponent: the view that classes are built on. False for types that have no scale. */
+static bool scale_view(const struct source *source, struct class_view *view)
+{
+	static const struct { const char *name; uint8_t shift, exponent_bits; } kinds[] = {
+		{ "BF16", 7, 8 }, { "F16", 10, 5 }, { "F32", 23, 8 }, { "F8_E4M3", 3, 4 }, { "F8_E5M2", 2, 5 }, { "I8", 2, 5 },
+	};
+	const struct ar_dtype *dtype = dtype_by_code(source->dtype);
+
+	for (unsigned i = 0; dtype && i < ARRAY_LEN(kinds); i++)
+		if (!strcmp(kinds[i].name, dtype->name)) {
+			*view = (struct class_view){ source->words, source->width, kinds[i].shift, kinds[i].exponent_bits };
+			return true;
+		}
+	return false;
+}
+
+static bool make_classes(const struct synth_plan *plan, const struct source *source, struct classes *classes)
+{
+	struct class_view view;
+
+	memset(classes, 0, sizeof(*classes));
+	if (source->nwords < CLASS_MIN_WORDS || source->rows < 2 || source->row_words < CLASS_MIN_ROW || !scale_view(source, &view))
+		return false;
+	return classes_build(classes, &view, (size_t)source->rows, (size_t)source->row_words, plan->kr, plan->kc, plan->class_budget);
+}
+
+/* Bytes that the two class streams will take, about. */
+static double class_nbytes(const struct classes *c) { return 40 + (double)c->rows / 4 + (double)c->row_words / 4; }
+
+static bool uses_classes(const struct expr *expr)
+{
+	for (unsigned i = 0; i < expr->nnodes; i++)
+		if (expr->node[i].rows || expr->node[i].cols || expr->node[i].op == OP_GATE)
+			return true;
+	return false;
+}
+
+/* Searches with the classes and, if they were used, without them: they have to earn what their streams cost. */
+static enum brv_status search_both(struct search *search, const struct classes *classes, struct search_result *result, unsigned *expansions)
+{
+	TRY(search_run(search, result));
+	*expansions += result->expansions;
+	if (!classes || !uses_classes(&result->best))
+		return BRV_OK;
+	double flat = 0, classed = 0;
+	for (unsigned i = 0; i < result->best.nnodes; i++) {
+		const struct expr_node *node = &result->best.node[i];
+		if (!node->rows && !node->cols)
+			continue;
+		const struct target *t = search->targets->target[node->target];
+		double best_flat = 1e300;
+		for (unsigned k = 0; k < t->nliterals; k++) {
+			const struct literal *l = &t->literal[k];
+			const double cost = l->nbytes + search->model.lambda * l->cycles;
+			if (!l->node.rows && !l->node.cols && cost < best_flat)
+				best_flat = cost;
+			if (l->node.choice == node->choice)
+				classed += cost;
+		}
+		flat += best_flat;
+	}
+	if (classed + class_nbytes(classes) < flat)
+		return BRV_OK;
+	for (unsigned i = 0; i < search->targets->count; i++)
+		search->targets->target[i]->judged = false, search->targets->target[i]->nliterals = 0;
+	search->targets->classes = NULL;
+	TRY(search_run(search, result));
+	*expansions += result->expansions;
+	return BRV_OK;
+}
+
+enum brv_status program_for(const struct synth_plan *plan, const struct source *source, struct coded_stream *stream, struct prior *learn,
+			    FILE *explain, unsigned *expansions)
+{
+	const uint64_t chunk_words = chunk_words_for(source);
+	struct targets targets;
+	struct classes classes;
+	struct search_result result;
+	unsigned ignored = 0;
+
+	if (source->nwords == 0)
+		return encode_prepare(stream, &(struct expr){ 0 }, source->words, 0, source->width, chunk_words, NULL);
+	if (!take_sample(plan, source, chunk_words, &targets))
+		return BRV_MEMORY;
+	const bool classed = make_classes(plan, source, &classes);
+	targets.classes = classed ? &classes : NULL;
+	struct search search = { .targets = &targets, .prior = plan->prior, .model = plan->model, .limits = plan->limits, .dtype = source->dtype,
+				 .size_class = (uint8_t)prior_size_class(source->nwords), .explain = explain };
+	enum brv_status status = search_both(&search, targets.classes, &result, expansions ? expansions : &ignored);
+	if (status == BRV_OK && learn)
+		search_learn(&search, &result.best, learn);
+	if (status == BRV_OK && stream)
+		status = encode_prepare(stream, &result.best, source->words, source->nwords, source->width, chunk_words, &classes);
+	targets_free(&targets);
+	classes_free(&classes);
+	return status;
+}
+
+enum brv_status program_ref(const struct source *source, uint64_t tensor, struct coded_stream *stream)
+{
+	struct expr expr;
+
+	expr_init(&expr, source->width, 0);
+	expr_fill(&expr, 0, OP_REF, 0, 0);
+	TRY(encode_prepare(stream, &expr, source->words, source->nwords, source->width, chunk_words_for(source), NULL));
+	stream->ref_tensor = tensor;
+	return BRV_OK;
+}

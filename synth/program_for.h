@@ -1,0 +1,39 @@
+/* program_for.h: one stream's way from words to a coded stream: sample, search, classes, tables.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SYNTH_PROGRAM_FOR_H
+#define SYNTH_PROGRAM_FOR_H
+
+#include "synth/encode.h"
+#include "synth/search.h"
+
+/* What is asked of the search, the same for all tensors. */
+struct synth_plan {
+	struct cost_model model;
+	struct search_limits limits;
+	const struct prior *prior;
+	size_t sample_words;            /* most words that the search looks at */
+	size_t class_budget;            /* words that the assignment of classes looks at */
+	unsigned kr, kc;                /* row and column classes */
+};
+
+/* A stream to be coded. */
+struct source {
+	const void *words;
+	uint64_t nwords;
+	unsigned width;
+	uint8_t dtype;                  /* code, for the prior and the view of classes */
+	uint64_t rows, row_words;       /* of the tensor; 0 rows: no geometry */
+};
+
+/* Finds a program and prepares the stream. learn (may be NULL) is told what won; explain (may be NULL) receives the candidates. */
+enum brv_status program_for(const struct synth_plan *plan, const struct source *source, struct coded_stream *stream, struct prior *learn,
+			    FILE *explain, unsigned *expansions);
+
+/* A stream that refers to an equal tensor. */
+enum brv_status program_ref(const struct source *source, uint64_t tensor, struct coded_stream *stream);
+
+/* Words of a chunk of such a stream. */
+uint64_t chunk_words_for(const struct source *source);
+
+#endif

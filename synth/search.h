@@ -1,0 +1,42 @@
+/* search.h: the best program for one tensor within a budget: A* over partial programs.
+ *
+ * The search works backward: every hole carries the exact stream that it has to produce, and an op fills it only if it
+ * decomposes that stream exactly. States are ordered by f = g + h; what is best is decided by cost alone: bytes + lambda * cycles.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SYNTH_SEARCH_H
+#define SYNTH_SEARCH_H
+
+#include <stdio.h>
+
+#include "synth/prior.h"
+#include "synth/productions.h"
+
+struct search_limits {
+	unsigned expansions;            /* states whose first hole is filled in every way; at least 1 */
+	unsigned closings;              /* successors of a state that are closed with the cheapest literals at once, most probable first */
+	unsigned nodes;                 /* states kept open */
+	unsigned depth;                 /* ops above a literal */
+};
+
+struct search {
+	struct targets *targets;
+	const struct prior *prior;
+	struct cost_model model;
+	struct search_limits limits;
+	uint8_t dtype, size_class;
+	FILE *explain;                  /* a line for every candidate, or NULL */
+};
+
+struct search_result {
+	struct expr best;               /* without holes */
+	double nbytes, cycles, cost;
+	unsigned expansions, generated, pruned;
+};
+
+/* Finds the best program found within the limits. There is always one (lit.raw) unless memory is short: BRV_MEMORY. */
+enum brv_status search_run(struct search *search, struct search_result *result);
+
+/* Adds what the productions of a finished program say about its tensor to a prior. */
+void search_learn(const struct search *search, const struct expr *expr, struct prior *prior);
+
+#endif

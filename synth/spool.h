@@ -1,0 +1,21 @@
+/* spool.h: bytes kept until the end of a job: in memory up to a limit, then in an unlinked file. SPDX-License-Identifier: Apache-2.0 */
+#ifndef SYNTH_SPOOL_H
+#define SYNTH_SPOOL_H
+
+#include "common/archive.h"
+
+struct spool {
+	const char *directory;          /* where the file goes; not owned */
+	uint64_t limit, nbytes;
+	struct buffer memory;
+	int fd;                         /* -1: all is in memory */
+};
+
+void spool_init(struct spool *spool, const char *directory, uint64_t limit);
+enum brv_status spool_put(struct spool *spool, const void *bytes, size_t nbytes, struct error *err);
+
+/* Writes everything to fd at its current position, by the kernel alone where that is possible. */
+enum brv_status spool_copy(struct spool *spool, int fd, struct error *err);
+void spool_free(struct spool *spool);
+
+#endif

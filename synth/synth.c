@@ -1,0 +1,533 @@
+/* synth.c: the stages in order, batch by batch.
+ *
+ * Tensors are taken in batches of bounded size. Within a batch the tensors are read and searched side by side, then all their chunks are encoded side
+ * by side; results are emitted in order, so the archive does not depend on the number of threads. SPDX-License-Identifier: Apache-2.0 */
+#include "synth/synth.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+#include <xxhash.h>
+
+#include "common/outfile.h"
+#include "common/pool.h"
+#include "runtime/brevis.h"
+#include "synth/emit.h"
+#include "synth/program_for.h"
+
+enum { PRIOR_TENSORS = 12, PRIOR_EXPANSIONS = 16 };
+#define BATCH_NBYTES (64ull << 20)
+#define SPOOL_NBYTES (64ull << 20)
+#define VERIFY_NBYTES (16ull << 20)
+
+/* A tensor on its way through a batch. */
+struct item {
+	const struct tensor *tensor;
+	uint8_t *words;
+	struct source source;
+	XXH128_hash_t hash;
+	int64_t equal_to;               /* index of an earlier equal tensor, -1: none */
+	struct coded_stream stream;
+	struct buffer *payload;         /* of each chunk */
+	unsigned expansions;
+	enum brv_status status;
+	struct error err;
+	double seconds;
+};
+
+/* Tensors seen so far, by content: open addressing, entry + 1. */
+struct seen {
+	uint64_t *slot;
+	XXH128_hash_t *hash;
+	size_t slots;
+};
+
+struct job {
+	const struct synth_options *options;
+	struct synth_plan plan;
+	struct checkpoint checkpoint;
+	struct emitter *emitter;
+	struct pool *pool;
+	struct seen seen;
+	struct encoder *encoder;        /* of each worker */
+	struct item *item;              /* the batch */
+	size_t first, count;
+	struct chunk_ref { uint32_t item; uint64_t chunk; } *todo;
+	uint64_t done_nbytes;
+	struct synth_report *report;
+	struct error *err;
+};
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The width of the words that a tensor is made of: its type's, with complex numbers as two; bytes where that does not fit. */
+static unsigned word_width(const struct tensor *t)
+{
+	const unsigned bits = !strcmp(t->dtype->name, "C64") ? 32 : t->dtype->bits;
+	return (bits == 16 || bits == 32 || bits == 64) && t->nbytes % (bits / 8) == 0 ? bits : 8;
+}
+
+static struct source source_of(const struct tensor *t, const void *words)
+{
+	const unsigned width = word_width(t);
+	struct source s = { .words = words, .nwords = t->nbytes / (width / 8), .width = width, .dtype = t->dtype->code };
+
+	if (t->ndim >= 2 && t->shape[0] >= 2 && s.nwords % t->shape[0] == 0 && s.nwords)
+		s.rows = t->shape[0], s.row_words = s.nwords / t->shape[0];
+	return s;
+}
+
+static void read_item(void *context, uint64_t i, unsigned worker)
+{
+	struct job *job = context;
+	struct item *item = &job->item[i];
+	(void)worker;
+
+	item->words = malloc(item->tensor->nbytes + 64);
+	if (!item->words) {
+		item->status = fail(&item->err, BRV_MEMORY, "no memory for a tensor of %llu bytes", (unsigned long long)item->tensor->nbytes);
+		return;
+	}
+	item->status = checkpoint_read(&job->checkpoint, item->tensor->offset, item->words, item->tensor->nbytes, &item->err);
+	item->source = source_of(item->tensor, item->words);
+	if (item->status == BRV_OK)
+		item->hash = XXH3_128bits_withSeed(item->words, item->tensor->nbytes, item->source.width);
+}
+
+/* The earlier tensor with the same bytes and width, or -1; adds this one if there is none. Tensors too small for it to pay are left out. */
+static int64_t find_equal(struct seen *seen, const struct item *item, size_t index)
+{
+	if (item->tensor->nbytes < 64)
+		return -1;
+	size_t at = item->hash.low64 & (seen->slots - 1);
+	for (; seen->slot[at]; at = (at + 1) & (seen->slots - 1))
+		if (XXH128_isEqual(seen->hash[at], item->hash))
+			return (int64_t)seen->slot[at] - 1;
+	seen->slot[at] = index + 1, seen->hash[at] = item->hash;
+	return -1;
+}
+
+static bool alloc_seen(struct seen *seen, size_t ntensors)
+{
+	for (seen->slots = 64; seen->slots < 2 * ntensors; seen->slots *= 2)
+		;
+	seen->slot = calloc(seen->slots, sizeof(*seen->slot));
+	seen->hash = calloc(seen->slots, sizeof(*seen->hash));
+	return seen->slot && seen->hash;
+}
+
+static void search_item(void *context, uint64_t i, unsigned worker)
+{
+	struct job *job = context;
+	struct item *item = &job->item[i];
+	const double start = now();
+	(void)worker;
+
+	if (item->equal_to >= 0)
+		item->status = program_ref(&item->source, (uint64_t)item->equal_to, &item->stream);
+	else
+		item->status = program_for(&job->plan, &item->source, &item->stream, NULL, NULL, &item->expansions);
+	if (item->status == BRV_OK)
+		item->payload = calloc(item->stream.nchunks + 1, sizeof(*item->payload));
+	if (item->status == BRV_OK && !item->payload)
+		item->status = BRV_MEMORY;
+	if (item->status != BRV_OK)
+		fail(&item->err, item->status, "no memory to search a tensor of %llu bytes", (unsigned long long)item->tensor->nbytes);
+	item->seconds += now() - start;
+}
+
+static void encode_item(void *context, uint64_t i, unsigned worker)
+{
+	struct job *job = context;
+	const struct chunk_ref *ref = &job->todo[i];
+	struct item *item = &job->item[ref->item];
+	struct encoder *encoder = &job->encoder[worker];
+	const uint64_t first = ref->chunk * item->stream.chunk_words;
+
+	encoder->payload.nbytes = 0;
+	enum brv_status status = encode_chunk(encoder, &item->stream, ref->chunk, item->words + first * word_nbytes(item->stream.width));
+	buffer_put(&item->payload[ref->chunk], encoder->payload.data, encoder->payload.nbytes);
+	if (status != BRV_OK || item->payload[ref->chunk].failed)
+		__atomic_store_n(&item->status, BRV_MEMORY, __ATOMIC_RELAXED);
+}
+
+/* Codes a small stream (header, classes) in this thread; payload of all chunks appended to *payload. */
+static enum brv_status code_stream(struct job *job, const struct source *source, struct coded_stream *stream, struct buffer *payload)
+{
+	TRY(program_for(&job->plan, source, stream, NULL, NULL, NULL));
+	for (uint64_t c = 0; c < stream->nchunks; c++) {
+		const size_t at = c * stream->chunk_words * word_nbytes(stream->width);
+		job->encoder[0].payload.nbytes = 0;
+		TRY(encode_chunk(&job->encoder[0], stream, c, (const uint8_t *)source->words + at));
+		buffer_put(payload, job->encoder[0].payload.data, job->encoder[0].payload.nbytes);
+	}
+	return payload->failed ? BRV_MEMORY : BRV_OK;
+}
+
+static enum brv_status emit_one_class(struct job *job, const uint8_t *label, size_t n, unsigned classes, uint64_t *number)
+{
+	const struct source source = { .words = label, .nwords = n, .width = classes <= 2 ? 1 : classes <= 4 ? 2 : 3, .dtype = AR_DTYPE_OTHER };
+	struct coded_stream stream = { 0 };
+	struct buffer payload = { 0 };
+
+	enum brv_status status = code_stream(job, &source, &stream, &payload);
+	status = status == BRV_OK ? emit_class(job->emitter, &stream, &payload, number, job->err) : fail(job->err, status, "no memory for classes");
+	coded_stream_free(&stream);
+	buffer_free(&payload);
+	return status;
+}
+
+static void class_use(const struct coded_stream *stream, bool *rows, bool *cols)
+{
+	*rows = *cols = false;
+	for (unsigned i = 0; i < stream->expr.nnodes; i++) {
+		*rows |= stream->expr.node[i].rows || stream->expr.node[i].op == OP_GATE;
+		*cols |= stream->expr.node[i].cols;
+	}
+}
+
+static enum brv_status emit_item(struct job *job, struct item *item)
+{
+	struct coded_stream *s = &item->stream;
+	uint64_t row_stream = 0, col_stream = 0, payload_nbytes = 0;
+	bool rows, cols;
+
+	class_use(s, &rows, &cols);
+	if (rows && s->classes.row)
+		TRY(emit_one_class(job, s->classes.row, s->classes.rows, s->classes.kr, &row_stream));
+	if (cols && s->classes.col)
+		TRY(emit_one_class(job, s->classes.col, s->classes.row_words, s->classes.kc, &col_stream));
+	for (uint64_t c = 0; c < s->nchunks; c++)
+		payload_nbytes += item->payload[c].nbytes;
+	if (job->options->on_tensor) {
+		const struct synth_tensor told = { .name = item->tensor->name, .name_nbytes = item->tensor->name_nbytes,
+						   .dtype = item->tensor->dtype_name, .nbytes = item->tensor->nbytes, .payload_nbytes = payload_nbytes,
+						   .program = &s->variant[0].program, .seconds = item->seconds };
+		job->options->on_tensor(job->options->context, &told);
+	}
+	const struct buffer none = { 0 };
+	TRY(emit_tensor(job->emitter, item->tensor, s, row_stream, col_stream, s->nchunks ? &item->payload[0] : &none, job->err));
+	for (uint64_t c = 1; c < s->nchunks; c++)
+		TRY(emit_payload(job->emitter, &item->payload[c], job->err));
+	job->report->expansions += item->expansions;
+	return BRV_OK;
+}
+
+static void free_batch(struct job *job)
+{
+	for (size_t i = 0; job->item && i < job->count; i++) {
+		struct item *item = &job->item[i];
+		for (uint64_t c = 0; item->payload && c < item->stream.nchunks; c++)
+			buffer_free(&item->payload[c]);
+		free(item->payload);
+		free(item->words);
+		coded_stream_free(&item->stream);
+	}
+	free(job->item);
+	free(job->todo);
+	job->item = NULL, job->todo = NULL;
+}
+
+static enum brv_status batch_failure(struct job *job)
+{
+	for (size_t i = 0; i < job->count; i++)
+		if (job->item[i].status != BRV_OK)
+			return fail(job->err, job->item[i].status, "tensor \"%.80s\": %.150s", job->item[i].tensor->name,
+				    job->item[i].err.text[0] ? job->item[i].err.text : status_text(job->item[i].status));
+	return BRV_OK;
+}
+
+/* Reads, searches, encodes and emits tensors first..first + count - 1. */
+static enum brv_status run_batch(struct job *job)
+{
+	uint64_t ntodo = 0;
+
+	job->item = calloc(job->count, sizeof(*job->item));
+	if (!job->item)
+		return fail(job->err, BRV_MEMORY, "no memory for a batch");
+	for (size_t i = 0; i < job->count; i++)
+		job->item[i].tensor = &job->checkpoint.tensor[job->first + i];
+	pool_run(job->pool, job->count, read_item, job);
+	TRY(batch_failure(job));
+	for (size_t i = 0; i < job->count; i++)
+		job->item[i].equal_to = find_equal(&job->seen, &job->item[i], job->first + i);
+	pool_run(job->pool, job->count, search_item, job);
+	TRY(batch_failure(job));
+	for (size_t i = 0; i < job->count; i++)
+		ntodo += job->item[i].stream.nchunks;
+	job->todo = malloc((ntodo + 1) * sizeof(*job->todo));
+	if (!job->todo)
+		return fail(job->err, BRV_MEMORY, "no memory for a batch of %llu chunks", (unsigned long long)ntodo);
+	ntodo = 0;
+	for (size_t i = 0; i < job->count; i++)
+		for (uint64_t c = 0; c < job->item[i].stream.nchunks; c++)
+			job->todo[ntodo++] = (struct chunk_ref){ (uint32_t)i, c };
+	pool_run(job->pool, ntodo, encode_item, job);
+	TRY(batch_failure(job));
+	for (size_t i = 0; i < job->count; i++) {
+		TRY(emit_item(job, &job->item[i]));
+		job->done_nbytes += job->item[i].tensor->nbytes;
+	}
+	if (job->options->progress && job->options->progress(job->options->progress_context, job->done_nbytes, job->report->in_nbytes))
+		return fail(job->err, BRV_CANCELLED, "cancelled");
+	return BRV_OK;
+}
+
+static enum brv_status run_batches(struct job *job)
+{
+	const struct checkpoint *c = &job->checkpoint;
+	enum brv_status status = BRV_OK;
+
+	for (job->first = 0; status == BRV_OK && job->first < c->ntensors; job->first += job->count) {
+		uint64_t nbytes = c->tensor[job->first].nbytes;
+		for (job->count = 1; job->first + job->count < c->ntensors && job->count < 65536; job->count++) {
+			nbytes += c->tensor[job->first + job->count].nbytes;
+			if (nbytes > BATCH_NBYTES)
+				break;
+		}
+		status = run_batch(job);
+		free_batch(job);
+	}
+	return status;
+}
+
+/* Learns the prior from a few tensors, spread over the checkpoint, with a bigger budget than the others get. */
+static enum brv_status learn_prior(struct job *job, struct prior *prior)
+{
+	const struct checkpoint *c = &job->checkpoint;
+	const size_t step = MAX(1, c->ntensors / PRIOR_TENSORS);
+	struct prior *uniform = alloc_prior();
+	struct synth_plan plan = job->plan;
+	enum brv_status status = uniform ? BRV_OK : BRV_MEMORY;
+
+	plan.prior = uniform;
+	plan.limits.expansions = MAX(plan.limits.expansions, PRIOR_EXPANSIONS), plan.limits.closings = MAX(plan.limits.closings, 32);
+	plan.limits.nodes = MAX(plan.limits.nodes, 256);
+	plan.sample_words = MIN(plan.sample_words, 65536), plan.class_budget = MIN(plan.class_budget, 1u << 20);
+	for (size_t i = step / 2; status == BRV_OK && i < c->ntensors; i += step) {
+		const struct tensor *t = &c->tensor[i];
+		/* A part of a big tensor is enough, in whole rows. */
+		struct tensor part = *t;
+		struct source source = source_of(t, NULL);
+		const uint64_t row_nbytes = source.rows ? source.row_words * (source.width / 8) : source.width / 8;
+		if (part.nbytes > (4u << 20) && row_nbytes < (4u << 20))
+			part.nbytes = (4u << 20) / row_nbytes * row_nbytes, source.rows = source.rows ? part.nbytes / row_nbytes : 0;
+		uint8_t *words = malloc(part.nbytes + 64);
+		if (!words)
+			status = BRV_MEMORY;
+		if (status == BRV_OK)
+			status = checkpoint_read(c, part.offset, words, part.nbytes, job->err);
+		source.words = words, source.nwords = part.nbytes / (source.width / 8);
+		if (status == BRV_OK && source.nwords)
+			status = program_for(&plan, &source, NULL, prior, NULL, NULL);
+		free(words);
+	}
+	free_prior(uniform);
+	return status;
+}
+
+/* Decodes the archive that was written and compares it with the input. */
+static enum brv_status verify(struct job *job, int fd)
+{
+	const struct checkpoint *c = &job->checkpoint;
+	const uint64_t data = c->file_nbytes - 8 - c->header_nbytes;
+	const struct brv_options options = { .struct_nbytes = sizeof(options), .memory_limit = 1ull << 40 };
+	brv_archive *archive = NULL;
+	brv_pool *pool = NULL;
+	brv_error why = { "" };
+	brv_info info;
+	enum brv_status status = BRV_OK;
+	uint8_t *a = malloc(VERIFY_NBYTES), *b = malloc(VERIFY_NBYTES);
+
+	brv_status_code code = brv_open_fd(fd, &options, &archive, &why);
+	if (code == BRV_SUCCESS)
+		code = brv_pool_create(pool_threads(job->pool), &pool, &why);
+	if (code == BRV_SUCCESS)
+		brv_get_info(archive, &info);
+	if (!a || !b)
+		status = fail(job->err, BRV_MEMORY, "no memory to verify");
+	else if (code == BRV_SUCCESS && (info.header_nbytes != c->header_nbytes || info.data_nbytes != data ||
+					 memcmp(brv_header(archive), c->header, c->header_nbytes)))
+		status = fail(job->err, BRV_OTHER, "verification failed: the header does not come back; please report this");
+	const brv_call call = { .struct_nbytes = sizeof(call), .pool = pool };
+	for (uint64_t at = 0; status == BRV_OK && code == BRV_SUCCESS && at < data;) {
+		const uint64_t n = MIN(data - at, VERIFY_NBYTES);
+		code = brv_decode_data(archive, at, a, n, &call, &why);
+		if (code == BRV_SUCCESS)
+			status = checkpoint_read(c, at, b, n, job->err);
+		if (code == BRV_SUCCESS && status == BRV_OK && memcmp(a, b, n))
+			status = fail(job->err, BRV_OTHER, "verification failed near data byte %llu: the input changed, or please report this",
+				      (unsigned long long)at);
+		at += n;
+	}
+	if (status == BRV_OK && code != BRV_SUCCESS)
+		status = fail(job->err, BRV_OTHER, "verification failed: %.200s; please report this", why.text);
+	brv_pool_free(pool);
+	brv_close(archive);
+	free(a);
+	free(b);
+	return status;
+}
+
+static const struct {
+	struct search_limits limits;
+	size_t sample_words, class_budget;
+	uint8_t kr, kc;
+} defaults[] = {
+	[COST_SIZE] = { { 8, 12, 1024, 4 }, 262144, 4 << 20, 8, 4 },
+	[COST_BALANCED] = { { 2, 6, 256, 3 }, 65536, 1 << 20, 4, 4 },
+	[COST_SPEED] = { { 1, 4, 256, 3 }, 65536, 1 << 20, 4, 4 },
+};
+
+static struct synth_plan plan_of(const struct synth_options *o, const struct prior *prior)
+{
+	struct search_limits limits = defaults[o->favor].limits;
+
+	limits.expansions = o->limits.expansions ? o->limits.expansions : limits.expansions;
+	limits.closings = o->limits.closings ? o->limits.closings : limits.closings;
+	limits.nodes = o->limits.nodes ? o->limits.nodes : limits.nodes;
+	limits.depth = o->limits.depth ? o->limits.depth : limits.depth;
+	return (struct synth_plan){ .model = cost_model(o->favor, o->target), .limits = limits, .prior = prior,
+				    .sample_words = defaults[o->favor].sample_words, .class_budget = defaults[o->favor].class_budget,
+				    .kr = defaults[o->favor].kr, .kc = defaults[o->favor].kc };
+}
+
+/* --explain: the candidates of one tensor. */
+static enum brv_status explain(struct job *job)
+{
+	const struct checkpoint *c = &job->checkpoint;
+	const char *name = job->options->explain;
+
+	for (size_t i = 0; i < c->ntensors; i++) {
+		const struct tensor *t = &c->tensor[i];
+		if (t->name_nbytes != strlen(name) || memcmp(t->name, name, t->name_nbytes))
+			continue;
+		struct item item = { .tensor = t };
+		job->item = &item;
+		read_item(job, 0, 0);
+		enum brv_status status = item.status;
+		if (status == BRV_OK)
+			status = program_for(&job->plan, &item.source, NULL, NULL, job->options->explain_to, &item.expansions);
+		free(item.words);
+		job->item = NULL;
+		return status;
+	}
+	return fail(job->err, BRV_NOTFOUND, "no tensor \"%.100s\"", name);
+}
+
+static void warn_unknown_dtypes(const struct job *job)
+{
+	for (size_t i = 0; i < job->checkpoint.ntensors; i++) {
+		const struct tensor *t = &job->checkpoint.tensor[i];
+		char text[256];
+		if (t->dtype->code != AR_DTYPE_OTHER || !job->options->on_warning)
+			continue;
+		snprintf(text, sizeof(text), "tensor \"%.100s\": unknown dtype \"%.64s\", compressed as bytes", t->name, t->dtype_name);
+		job->options->on_warning(job->options->context, text);
+	}
+}
+
+static enum brv_status code_header(struct job *job)
+{
+	const struct checkpoint *c = &job->checkpoint;
+	const struct source source = { .words = c->header, .nwords = c->header_nbytes, .width = 8, .dtype = AR_DTYPE_OTHER };
+	struct coded_stream stream = { 0 };
+	struct buffer payload = { 0 };
+
+	enum brv_status status = code_stream(job, &source, &stream, &payload);
+	status = status == BRV_OK ? emit_header(job->emitter, &stream, &payload, job->err) : fail(job->err, status, "no memory for the header");
+	coded_stream_free(&stream);
+	buffer_free(&payload);
+	return status;
+}
+
+/* The directory of a path; the result is malloc'ed. */
+static char *directory_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash == NULL ? strdup(".") : slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+static enum brv_status write_archive(struct job *job, const char *out_path)
+{
+	struct outfile out;
+	uint64_t nbytes = 0;
+
+	TRY(outfile_open(&out, out_path, job->options->force, job->checkpoint.fd, job->err));
+	char *directory = directory_of(out_path);
+	job->emitter = directory ? alloc_emitter(directory, SPOOL_NBYTES) : NULL;
+	enum brv_status status = job->emitter ? BRV_OK : fail(job->err, BRV_MEMORY, "no memory");
+	if (status == BRV_OK)
+		status = code_header(job);
+	if (status == BRV_OK)
+		status = run_batches(job);
+	if (status == BRV_OK)
+		status = emit_finish(job->emitter, out.fd, &nbytes, job->err);
+	if (status == BRV_OK && !out.sequential)
+		status = verify(job, out.fd);
+	if (status == BRV_OK)
+		status = outfile_commit(&out, nbytes, job->err);
+	outfile_abandon(&out);
+	job->report->out_nbytes = nbytes;
+	free(directory);
+	return status;
+}
+
+static enum brv_status run(struct job *job, const char *out, struct prior *prior)
+{
+	const struct synth_options *o = job->options;
+	const uint64_t need = 256ull << 20;
+	uint64_t largest = 0;
+
+	for (size_t i = 0; i < job->checkpoint.ntensors; i++)
+		largest = MAX(largest, job->checkpoint.tensor[i].nbytes);
+	if (o->memory_limit && 3 * largest + need > o->memory_limit)
+		return fail(job->err, BRV_LIMIT, "the largest tensor has %llu bytes: this needs up to %llu bytes of memory, the limit is %llu",
+			    (unsigned long long)largest, (unsigned long long)(3 * largest + need), (unsigned long long)o->memory_limit);
+	job->encoder = calloc(pool_threads(job->pool), sizeof(*job->encoder));
+	if (!job->encoder || !alloc_seen(&job->seen, job->checkpoint.ntensors))
+		return fail(job->err, BRV_MEMORY, "no memory for %zu tensors", job->checkpoint.ntensors);
+	job->plan = plan_of(o, prior);
+	if (o->prior_in)
+		TRY(prior_load(prior, o->prior_in, job->err));
+	else
+		TRY(learn_prior(job, prior));
+	if (o->prior_out)
+		TRY(prior_save(prior, o->prior_out, job->err));
+	if (o->explain)
+		return explain(job);
+	warn_unknown_dtypes(job);
+	return write_archive(job, out);
+}
+
+enum brv_status synth_file(const char *in, const char *out, const struct synth_options *options, struct synth_report *report, struct error *err)
+{
+	struct job job = { .options = options, .report = report, .err = err };
+	struct prior *prior = alloc_prior();
+	const double start = now();
+
+	memset(report, 0, sizeof(*report));
+	enum brv_status status = prior ? alloc_pool(options->threads, &job.pool, err) : fail(err, BRV_MEMORY, "no memory");
+	if (status == BRV_OK)
+		status = checkpoint_open(in, &job.checkpoint, err);
+	if (status == BRV_OK) {
+		report->in_nbytes = job.checkpoint.file_nbytes, report->tensors = job.checkpoint.ntensors;
+		status = run(&job, out, prior);
+		for (unsigned i = 0; job.encoder && i < pool_threads(job.pool); i++)
+			encoder_free(&job.encoder[i]);
+		free_emitter(job.emitter);
+		checkpoint_close(&job.checkpoint);
+	}
+	free(job.encoder);
+	free(job.seen.slot);
+	free(job.seen.hash);
+	free_pool(job.pool);
+	free_prior(prior);
+	report->seconds = now() - start;
+	return status;
+}

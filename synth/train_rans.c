@@ -1,0 +1,243 @@
+/* train_rans.c: tables of lit.rans from counts: alphabet, 8-bit frequencies, alias buckets.
+ *
+ * The alphabet is shared by all class pairs: the symbols that are commonest in all. What it leaves out, and what is too
+ * rare in a pair to be worth 1/256 there, goes through the escape. SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+
+#include "synth/train.h"
+
+enum { MAX_SYMBOLS = 64, TOTAL = 256, TAIL = 15 };
+static const double escape_bits = 5;   /* a nibble, and now and then a literal */
+
+/* Bits per occurrence of frequency f of 256. */
+static double bits_of[TOTAL + 1];
+
+__attribute__((constructor)) static void fill_bits(void)
+{
+	bits_of[0] = HUGE_VAL;
+	for (unsigned f = 1; f <= TOTAL; f++)
+		bits_of[f] = 8 - log2(f);
+}
+
+/* Frequencies of m symbols with weights p (sum > 0) that add up to 256, each 1..255, so that the code length is least: rounded, then
+ * corrected one by one where it costs least. m >= 2. */
+static void quantise(const double *p, unsigned m, unsigned *f)
+{
+	double sum = 0;
+	int total = 0;
+
+	for (unsigned i = 0; i < m; i++)
+		sum += p[i];
+	for (unsigned i = 0; i < m; i++) {
+		const double v = p[i] / sum * TOTAL + .5;
+		f[i] = v < 1 ? 1 : v > TOTAL - 1 ? TOTAL - 1 : (unsigned)v;
+		total += (int)f[i];
+	}
+	while (total != TOTAL) {
+		const int step = total < TOTAL ? 1 : -1;
+		double least = HUGE_VAL;
+		int at = -1;
+		for (unsigned i = 0; i < m; i++) {
+			const int to = (int)f[i] + step;
+			if (to < 1 || to > TOTAL - 1)
+				continue;
+			const double cost = p[i] * (bits_of[to] - bits_of[f[i]]);
+			if (cost < least)
+				least = cost, at = (int)i;
+		}
+		f[at] = (unsigned)((int)f[at] + step), total += step;
+	}
+}
+
+/* The alphabet: bytes above base that get an index, commonest first; the escape, if any, is the index after them. */
+struct alphabet {
+	unsigned nb, base, nsymbols;
+	bool escape;
+	uint8_t byte[MAX_SYMBOLS];
+	uint8_t tail[TAIL];
+};
+
+/* Frequencies of one class pair: nsymbols of the alphabet, then the escape. `outside`: occurrences that the alphabet has no index for. */
+static void pair_frequencies(const struct alphabet *a, const double *count, double outside, unsigned *freq)
+{
+	unsigned order[MAX_SYMBOLS], used = 0, best_k = 0, best[MAX_SYMBOLS + 1];
+	double least = HUGE_VAL;
+
+	memset(freq, 0, (a->nsymbols + 1) * sizeof(*freq));
+	for (unsigned i = 0; i < a->nsymbols; i++) {
+		unsigned at = used;
+		if (count[i] <= 0)
+			continue;
+		for (; at && count[order[at - 1]] < count[i]; at--)
+			order[at] = order[at - 1];
+		order[at] = i, used++;
+	}
+	if (used == 0 && a->nsymbols >= 1)
+		order[used++] = 0; /* an unused pair: anything valid */
+	/* The k commonest get a frequency; the rest joins the escape where there is one. */
+	const unsigned k_from = a->escape && used > 8 ? used - 8 : a->escape ? 1 : used;
+	for (unsigned k = k_from; k <= used; k++) {
+		double p[MAX_SYMBOLS + 1], rest = outside;
+		unsigned m = k, f[MAX_SYMBOLS + 1];
+		for (unsigned i = 0; i < used; i++)
+			if (i < k)
+				p[i] = count[order[i]] > 0 ? count[order[i]] : 1;
+			else
+				rest += count[order[i]];
+		if (a->escape)
+			p[m++] = rest > 1e-3 ? rest : 1e-3;
+		if (m < 2)
+			p[m++] = 1e-3; /* the neighbour takes one position */
+		quantise(p, m, f);
+		double cost = a->escape ? rest * escape_bits : 0;
+		for (unsigned i = 0; i < m; i++)
+			cost += p[i] * bits_of[f[i]];
+		if (cost < least) {
+			least = cost, best_k = k;
+			memcpy(best, f, sizeof(f));
+			if (m == k)
+				best[k] = 0;
+		}
+	}
+	for (unsigned i = 0; i < best_k; i++)
+		freq[order[i]] = best[i];
+	if (a->escape)
+		freq[a->nsymbols] = best[best_k];
+	else if (best[best_k] && best_k == used && used < 2)
+		freq[order[0] ? 0 : 1] = best[best_k];
+}
+
+/* Vose's method on integers: bucket b keeps threshold positions for symbol b and gives the rest to an alias. */
+static void put_buckets(unsigned nb, const unsigned *freq, uint8_t *bucket)
+{
+	const unsigned c = TOTAL / nb, log2_c = (unsigned)__builtin_ctz(c);
+	unsigned rest[MAX_SYMBOLS], small[MAX_SYMBOLS], large[MAX_SYMBOLS], nsmall = 0, nlarge = 0;
+
+	for (unsigned b = 0; b < nb; b++) {
+		rest[b] = freq[b];
+		if (rest[b] < c)
+			small[nsmall++] = b;
+		else
+			large[nlarge++] = b;
+		bucket[b] = (uint8_t)((c - 1) | b << log2_c);
+	}
+	while (nsmall) {
+		const unsigned s = small[--nsmall], l = large[nlarge - 1];
+		bucket[s] = (uint8_t)(rest[s] | l << log2_c);
+		rest[l] -= c - rest[s];
+		if (rest[l] < c)
+			nlarge--, small[nsmall++] = l;
+	}
+}
+
+/* The window of 256 consecutive values (mod 2^width) that holds most; its first value. */
+static unsigned best_base(unsigned width, const uint64_t *total)
+{
+	const unsigned symbols = 1u << width;
+	uint64_t sum = 0, most = 0;
+	unsigned base = 0;
+
+	if (width <= 8)
+		return 0;
+	for (unsigned s = 0; s < 256; s++)
+		sum += total[s];
+	most = sum;
+	for (unsigned s = 1; s + 256 <= symbols; s++) {
+		sum += total[s + 255] - total[s - 1];
+		if (sum > most)
+			most = sum, base = s;
+	}
+	return base;
+}
+
+static bool choose_alphabet(unsigned width, unsigned log2_nb, const uint64_t *total, struct alphabet *a)
+{
+	const unsigned window = width < 8 ? 1u << width : 256;
+	uint64_t left[256] = { 0 }, sum = 0;
+	unsigned present = 0;
+
+	*a = (struct alphabet){ .nb = 1u << log2_nb, .base = best_base(width, total) };
+	for (size_t s = 0; s < (size_t)1 << width; s++)
+		sum += total[s];
+	for (unsigned i = 0; i < window; i++) {
+		left[i] = total[(a->base + i) & (unsigned)mask_bits(width)];
+		present += left[i] > 0;
+	}
+	if (present < 2)
+		return false;
+	a->escape = present > a->nb;
+	for (unsigned n = a->escape ? a->nb - 1 : present; a->nsymbols < n; a->nsymbols++) {
+		unsigned best = 0;
+		for (unsigned i = 1; i < window; i++)
+			if (left[i] > left[best])
+				best = i;
+		a->byte[a->nsymbols] = (uint8_t)best, left[best] = 0;
+	}
+	/* Room for an escape that rare symbols of a pair can use. */
+	if (!a->escape && a->nsymbols < a->nb)
+		a->escape = true;
+	return sum > 0;
+}
+
+/* The commonest bytes that need the escape, over all pairs. */
+static void choose_tail(struct alphabet *a, const uint64_t *escaped)
+{
+	uint64_t left[256];
+
+	memcpy(left, escaped, sizeof(left));
+	for (unsigned v = 0; v < TAIL; v++) {
+		unsigned best = 0;
+		for (unsigned i = 1; i < 256; i++)
+			if (left[i] > left[best])
+				best = i;
+		a->tail[v] = left[best] ? (uint8_t)best : a->tail[0];
+		left[best] = 0;
+	}
+}
+
+bool train_rans(unsigned width, unsigned log2_nb, unsigned kr, unsigned kc, const uint32_t *counts, struct buffer *body)
+{
+	const size_t symbols = (size_t)1 << width, pairs = (size_t)kr * kc;
+	const unsigned window = width < 8 ? 1u << width : 256;
+	uint64_t *total = calloc(symbols, sizeof(*total)), escaped[256] = { 0 };
+	struct alphabet a;
+	bool ok = total != NULL;
+
+	for (size_t p = 0; ok && p < pairs; p++)
+		for (size_t s = 0; s < symbols; s++)
+			total[s] += counts[p * symbols + s];
+	ok = ok && choose_alphabet(width, log2_nb, total, &a);
+	free(total);
+	if (!ok)
+		return false;
+	const size_t head = 8 + a.nb + TAIL;
+	uint8_t *out = buffer_grow(body, head + pairs * a.nb);
+	if (!out)
+		return false;
+	for (size_t p = 0; p < pairs; p++) {
+		const uint32_t *count = counts + p * symbols;
+		double inside[MAX_SYMBOLS], outside = 0;
+		unsigned freq[MAX_SYMBOLS + 1] = { 0 };
+		uint8_t index[256];
+		memset(index, 255, sizeof(index));
+		for (unsigned i = 0; i < a.nsymbols; i++)
+			index[a.byte[i]] = (uint8_t)i, inside[i] = count[(a.base + a.byte[i]) & mask_bits(width)];
+		for (unsigned i = 0; i < window; i++)
+			if (index[i] == 255)
+				outside += count[(a.base + i) & mask_bits(width)];
+		pair_frequencies(&a, inside, outside, freq);
+		put_buckets(a.nb, freq, out + head + p * a.nb);
+		for (unsigned i = 0; i < window; i++)
+			if (index[i] == 255 || !freq[index[i]])
+				escaped[i] += count[(a.base + i) & mask_bits(width)];
+	}
+	choose_tail(&a, escaped);
+	memset(out, 0, head);
+	out[0] = (uint8_t)log2_nb, out[1] = (uint8_t)width, out[2] = (uint8_t)kr, out[3] = (uint8_t)kc;
+	store_u16(out + 4, (uint16_t)a.base);
+	out[6] = a.escape ? (uint8_t)a.nsymbols : 255;
+	memcpy(out + 8, a.byte, a.nsymbols);
+	memcpy(out + 8 + a.nb, a.tail, TAIL);
+	return true;
+}
