@@ -18,7 +18,7 @@ static const struct cli_command commands[] = {
 };
 
 enum long_only { OPTION_JSON = 256, OPTION_NO_PROGRESS };
-static const char short_options[] = "o:cfqvT:M:Vh";
+static const char short_options[] = ":o:cfqvT:M:Vh";
 static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "stdout", no_argument, NULL, 'c' },
@@ -111,8 +111,15 @@ static int run(struct cli *cli, const struct cli_command *command, int nargs, ch
 	return finish(status_exit_code(status));
 }
 
+/* What getopt_long stumbled over: a letter, or the word it looked at last. */
+static int option_error(const char *what, char **argv)
+{
+	char letter[3] = { '-', (char)optopt, 0 };
+	return usage_error(what, optopt > 0 && optopt < 256 ? letter : argv[optind - 1]);
+}
+
 /* 0: go on; else the exit code plus 1. */
-static int parse_option(struct cli *cli, int option)
+static int parse_option(struct cli *cli, int option, char **argv)
 {
 	uint64_t number;
 	switch (option) {
@@ -134,8 +141,8 @@ static int parse_option(struct cli *cli, int option)
 		return 0;
 	case 'V': printf("brevis %s\n", BRV_VERSION_STRING); return 1 + finish(0);
 	case 'h': print_help(stdout); return 1 + finish(0);
-	case ':': return 1 + usage_error("an option needs a value:", optind > 1 ? cli->file : NULL);
-	default: return 1 + usage_error("unknown option", cli->file);
+	case ':': return 1 + option_error("a value is missing behind", argv);
+	default: return 1 + option_error("unknown option", argv);
 	}
 }
 
@@ -148,9 +155,8 @@ int main(int argc, char **argv)
 		return usage_error("BREVIS_MEMORY_LIMIT: expected a size such as 512M, found", limit);
 	opterr = 0;
 	for (;;) {
-		cli.file = argv[optind]; /* for the message about it */
 		int option = getopt_long(argc, argv, short_options, long_options, NULL);
-		int code = option < 0 ? 0 : parse_option(&cli, option);
+		int code = option < 0 ? 0 : parse_option(&cli, option, argv);
 		if (code)
 			return code - 1;
 		if (option < 0)

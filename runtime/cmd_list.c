@@ -25,7 +25,7 @@ static void measure(const brv_archive *archive, uint64_t count, int *name_width,
 	*name_width = 4;
 	*shape_width = 5;
 	for (uint64_t i = 0; i < count && brv_get_tensor(archive, i, &tensor, NULL) == BRV_SUCCESS; i++) {
-		*name_width = MAX(*name_width, (int)MIN(tensor.name_nbytes, (size_t)NAME_COLUMN));
+		*name_width = MAX(*name_width, (int)MIN(text_safe((const uint8_t *)tensor.name, tensor.name_nbytes, NULL, 0), (size_t)NAME_COLUMN));
 		shape_text(&tensor, text);
 		*shape_width = MAX(*shape_width, (int)MIN(strlen(text), (size_t)SHAPE_COLUMN));
 	}

@@ -47,9 +47,6 @@ static enum brv_status sizes(const struct ar_prelude *prelude, uint64_t limit, u
 		*stored += in;
 		if (prelude->section[i].form == AR_FORM_PLAIN)
 			continue;
-		if (prelude->section[i].form != AR_FORM_HUFF)
-			return fail(err, BRV_VERSION, "section %s has form %llu: expected 0 or 1", section_name[i],
-				    (unsigned long long)prelude->section[i].form);
 		if (out == 0 || out / 8 > in)
 			return fail(err, BRV_DAMAGED, "section %s: %llu bytes cannot hold %llu coded ones", section_name[i], (unsigned long long)in,
 				    (unsigned long long)out);

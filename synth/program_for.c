@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "kernels/kernel.h"
+
 enum { CHUNK_WORDS = 65536, BYTE_CHUNK_WORDS = 262144, CLASS_MIN_WORDS = 16384, CLASS_MIN_ROW = 4 };
 
 /* The record size of quantised blocks that a U8 tensor's rows are made of, as far as their length tells; else 1. */
@@ -24,23 +26,25 @@ uint64_t chunk_words_for(const struct source *source)
 	return source->width == 8 ? BYTE_CHUNK_WORDS / record * record : CHUNK_WORDS;
 }
 
-/* Pieces of at most sample_words words in all, spread over the stream, each within one chunk; the whole stream if it is small. */
+/* Pieces of sample_words words in all, spread evenly, each within one chunk; the whole stream if it is not larger. */
 static bool take_sample(const struct synth_plan *plan, const struct source *source, uint64_t chunk_words, struct targets *targets)
 {
-	const unsigned size = word_nbytes(source->width);
-	const unsigned record = record_words(source);
+	const unsigned size = word_nbytes(source->width), record = record_words(source);
 	const uint64_t nchunks = ceil_div(source->nwords, chunk_words);
 	const bool whole = source->nwords <= plan->sample_words && nchunks <= TARGET_MAX_SEGMENTS;
-	unsigned pieces = whole ? (unsigned)nchunks : (unsigned)MIN(nchunks, 4u);
+	const unsigned pieces = whole ? (unsigned)nchunks : TARGET_MAX_SEGMENTS;
+	const uint64_t piece = plan->sample_words / TARGET_MAX_SEGMENTS, unit = record > 1 ? record : KN_GROUP;
 	size_t first[TARGET_MAX_SEGMENTS], n[TARGET_MAX_SEGMENTS], total = 0;
 
 	for (unsigned i = 0; i < pieces; i++) {
-		const uint64_t chunk = whole ? i : nchunks * i / pieces;
-		const uint64_t have = MIN(chunk_words, source->nwords - chunk * chunk_words);
-		first[i] = (size_t)(chunk * chunk_words);
-		n[i] = (size_t)(whole ? have : MIN(have, plan->sample_words / pieces));
-		if (!whole)
+		if (whole) {
+			first[i] = (size_t)(i * chunk_words), n[i] = (size_t)MIN(chunk_words, source->nwords - first[i]);
+		} else {
+			const uint64_t at = source->nwords / (2 * pieces) * (2 * i + 1), chunk = at / chunk_words * chunk_words;
+			first[i] = (size_t)(chunk + (at - chunk) / unit * unit);
+			n[i] = (size_t)MIN(piece, MIN(chunk + chunk_words, source->nwords) - first[i]);
 			n[i] -= n[i] % record;
+		}
 		total += n[i];
 	}
 	uint8_t *sample = malloc(total * size + 8), *at = sample;
@@ -145,7 +149,7 @@ enum brv_status program_for(const struct synth_plan *plan, const struct source *
 				 .size_class = (uint8_t)prior_size_class(source->nwords), .explain = explain };
 	enum brv_status status = search_both(&search, targets.classes, &result, expansions ? expansions : &ignored);
 	if (status == BRV_OK && learn)
-		search_learn(&search, &result.best, learn);
+		search_learn(&search, &result, learn);
 	if (status == BRV_OK && stream)
 		status = encode_prepare(stream, &result.best, source->words, source->nwords, source->width, chunk_words, &classes);
 	targets_free(&targets);

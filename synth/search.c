@@ -140,6 +140,25 @@ static void explain(const struct search *s, const char *verdict, const struct ex
 	fprintf(s->explain, "  %s\n", text);
 }
 
+/* Notes a complete program among the cheapest. */
+static void keep(struct search_result *r, const struct expr *expr, double cost)
+{
+	unsigned at = r->nkept;
+
+	if (at == SEARCH_KEPT && cost >= r->kept[at - 1].cost)
+		return;
+	for (unsigned i = 0; i < r->nkept; i++)
+		if (r->kept[i].cost == cost && !memcmp(&r->kept[i].expr, expr, sizeof(*expr)))
+			return;
+	if (at == SEARCH_KEPT)
+		at--;
+	else
+		r->nkept++;
+	for (; at && r->kept[at - 1].cost > cost; at--)
+		r->kept[at] = r->kept[at - 1];
+	r->kept[at].expr = *expr, r->kept[at].cost = cost;
+}
+
 /* Takes a complete program as the best if it is. Programs that cost the same: the first stays. */
 static void consider(struct search *s, struct search_result *r, const struct expr *expr, double g)
 {
@@ -156,6 +175,7 @@ static void consider(struct search *s, struct search_result *r, const struct exp
 	explain(s, better ? "best" : "complete", expr, g, 0, nbytes, cost);
 	if (better)
 		r->best = *expr, r->nbytes = nbytes, r->cycles = cycles, r->cost = cost;
+	keep(r, expr, cost);
 }
 
 /* Closes every hole with its cheapest literal. False if some hole's target does not exist. */
@@ -288,7 +308,7 @@ enum brv_status search_run(struct search *s, struct search_result *r)
 	return isfinite(r->cost) ? BRV_OK : BRV_MEMORY;
 }
 
-void search_learn(const struct search *s, const struct expr *expr, struct prior *prior)
+static void learn_expr(const struct search *s, const struct expr *expr, double weight, struct prior *prior)
 {
 	for (unsigned i = 0; i < expr->nnodes; i++) {
 		const struct expr_node *node = &expr->node[i];
@@ -297,6 +317,12 @@ void search_learn(const struct search *s, const struct expr *expr, struct prior 
 		if (parent_op == OP_MAP_ROT && node->op == OP_MERGE)
 			continue;
 		const struct prior_context context = context_of(s, expr, i);
-		prior_observe(prior, &context, node->choice, 1);
+		prior_observe(prior, &context, node->choice, weight);
 	}
+}
+
+void search_learn(const struct search *s, const struct search_result *r, struct prior *prior)
+{
+	for (unsigned i = 0; i < r->nkept; i++)
+		learn_expr(s, &r->kept[i].expr, exp2(-(r->kept[i].cost / r->cost - 1) / 0.002), prior);
 }

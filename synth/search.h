@@ -27,16 +27,22 @@ struct search {
 	FILE *explain;                  /* a line for every candidate, or NULL */
 };
 
+enum { SEARCH_KEPT = 8 };
+
 struct search_result {
 	struct expr best;               /* without holes */
 	double nbytes, cycles, cost;
 	unsigned expansions, generated, pruned;
+	/* The cheapest complete programs, best first: what a prior learns from. */
+	unsigned nkept;
+	struct { struct expr expr; double cost; } kept[SEARCH_KEPT];
 };
 
 /* Finds the best program found within the limits. There is always one (lit.raw) unless memory is short: BRV_MEMORY. */
 enum brv_status search_run(struct search *search, struct search_result *result);
 
-/* Adds what the productions of a finished program say about its tensor to a prior. */
-void search_learn(const struct search *search, const struct expr *expr, struct prior *prior);
+/* Adds what the productions of the best programs say about the tensor to a prior. A program that costs c counts 2^-((c / best - 1) / 0.2 %): a
+ * close second is nearly as good a guess for the next tensor. */
+void search_learn(const struct search *search, const struct search_result *result, struct prior *prior);
 
 #endif

@@ -15,7 +15,8 @@
 #include "synth/emit.h"
 #include "synth/program_for.h"
 
-enum { PRIOR_TENSORS = 12, PRIOR_EXPANSIONS = 16 };
+enum { PRIOR_KINDS = 32, PRIOR_TENSORS = 2, PRIOR_EXPANSIONS = 4, PRIOR_CLOSINGS = 32 };
+#define LEARN_NBYTES (4ull << 20)
 #define BATCH_NBYTES (64ull << 20)
 #define SPOOL_NBYTES (64ull << 20)
 #define VERIFY_NBYTES (16ull << 20)
@@ -296,36 +297,59 @@ static enum brv_status run_batches(struct job *job)
 	return status;
 }
 
-/* Learns the prior from a few tensors, spread over the checkpoint, with a bigger budget than the others get. */
+/* Tensors that are alike: same type, size class, and matrix or not. */
+static unsigned kind_of(const struct tensor *t)
+{
+	const uint64_t nwords = t->nbytes / (word_width(t) / 8);
+	return (unsigned)t->dtype->code << 8 | prior_size_class(nwords) << 1 | (t->ndim >= 2);
+}
+
+/* Learns from one tensor, or from a part of it in whole rows if it is big. */
+static enum brv_status learn_from(struct job *job, const struct synth_plan *plan, const struct tensor *t, struct prior *prior)
+{
+	struct source source = source_of(t, NULL);
+	const uint64_t row_nbytes = source.rows ? source.row_words * (source.width / 8) : source.width / 8;
+	uint64_t nbytes = t->nbytes;
+
+	if (nbytes > LEARN_NBYTES && row_nbytes <= LEARN_NBYTES) {
+		nbytes = LEARN_NBYTES / row_nbytes * row_nbytes;
+		source.rows = source.rows ? nbytes / row_nbytes : 0;
+	}
+	uint8_t *words = malloc(nbytes + 64);
+	if (!words)
+		return fail(job->err, BRV_MEMORY, "no memory to learn from a tensor");
+	enum brv_status status = checkpoint_read(&job->checkpoint, (t->nbytes - nbytes) / 2 / row_nbytes * row_nbytes + t->offset, words, nbytes, job->err);
+	source.words = words, source.nwords = nbytes / (source.width / 8);
+	if (status == BRV_OK)
+		status = program_for(plan, &source, NULL, prior, NULL, NULL);
+	free(words);
+	return status;
+}
+
+/* Learns the prior from a few tensors of every kind, with a bigger budget than the others get. */
 static enum brv_status learn_prior(struct job *job, struct prior *prior)
 {
 	const struct checkpoint *c = &job->checkpoint;
-	const size_t step = MAX(1, c->ntensors / PRIOR_TENSORS);
+	unsigned seen[PRIOR_KINDS], count[PRIOR_KINDS], nkinds = 0;
 	struct prior *uniform = alloc_prior();
 	struct synth_plan plan = job->plan;
-	enum brv_status status = uniform ? BRV_OK : BRV_MEMORY;
+	enum brv_status status = uniform ? BRV_OK : fail(job->err, BRV_MEMORY, "no memory to learn a prior");
 
 	plan.prior = uniform;
-	plan.limits.expansions = MAX(plan.limits.expansions, PRIOR_EXPANSIONS), plan.limits.closings = MAX(plan.limits.closings, 32);
-	plan.limits.nodes = MAX(plan.limits.nodes, 256);
+	plan.limits.expansions = MAX(plan.limits.expansions, PRIOR_EXPANSIONS), plan.limits.closings = MAX(plan.limits.closings, PRIOR_CLOSINGS);
 	plan.sample_words = MIN(plan.sample_words, 65536), plan.class_budget = MIN(plan.class_budget, 1u << 20);
-	for (size_t i = step / 2; status == BRV_OK && i < c->ntensors; i += step) {
+	for (size_t i = 0; status == BRV_OK && i < c->ntensors; i++) {
 		const struct tensor *t = &c->tensor[i];
-		/* A part of a big tensor is enough, in whole rows. */
-		struct tensor part = *t;
-		struct source source = source_of(t, NULL);
-		const uint64_t row_nbytes = source.rows ? source.row_words * (source.width / 8) : source.width / 8;
-		if (part.nbytes > (4u << 20) && row_nbytes < (4u << 20))
-			part.nbytes = (4u << 20) / row_nbytes * row_nbytes, source.rows = source.rows ? part.nbytes / row_nbytes : 0;
-		uint8_t *words = malloc(part.nbytes + 64);
-		if (!words)
-			status = BRV_MEMORY;
-		if (status == BRV_OK)
-			status = checkpoint_read(c, part.offset, words, part.nbytes, job->err);
-		source.words = words, source.nwords = part.nbytes / (source.width / 8);
-		if (status == BRV_OK && source.nwords)
-			status = program_for(&plan, &source, NULL, prior, NULL, NULL);
-		free(words);
+		const unsigned kind = kind_of(t);
+		unsigned k = 0;
+		while (k < nkinds && seen[k] != kind)
+			k++;
+		if (t->nbytes == 0 || (k == nkinds && nkinds == PRIOR_KINDS))
+			continue;
+		if (k == nkinds)
+			seen[nkinds] = kind, count[nkinds++] = 0;
+		if (count[k]++ < PRIOR_TENSORS)
+			status = learn_from(job, &plan, t, prior);
 	}
 	free_prior(uniform);
 	return status;
