@@ -5,7 +5,7 @@
 
 #include "kernels/kernel.h"
 
-enum { CHUNK_WORDS = 65536, BYTE_CHUNK_WORDS = 262144, CLASS_MIN_WORDS = 16384, CLASS_MIN_ROW = 4 };
+enum { TINY_NBYTES = 32, CHUNK_WORDS = 65536, BYTE_CHUNK_WORDS = 262144, CLASS_MIN_WORDS = 16384, CLASS_MIN_ROW = 4 };
 
 /* The record size of quantised blocks that a U8 tensor's rows are made of, as far as their length tells; else 1. */
 static unsigned record_words(const struct source *source)
@@ -23,6 +23,8 @@ static unsigned record_words(const struct source *source)
 uint64_t chunk_words_for(const struct source *source)
 {
 	const unsigned record = record_words(source);
+	if (source->chunk_words)
+		return source->chunk_words;
 	return source->width == 8 ? BYTE_CHUNK_WORDS / record * record : CHUNK_WORDS;
 }
 
@@ -130,6 +132,20 @@ static enum brv_status search_both(struct search *search, const struct classes *
 	return BRV_OK;
 }
 
+/* A stream too small to search: one word over and over, or raw. */
+static enum brv_status program_tiny(const struct source *source, struct coded_stream *stream)
+{
+	const struct words all = { source->words, (size_t)source->nwords, source->width };
+	struct expr expr;
+
+	expr_init(&expr, source->width, 0);
+	if (all.n > 1 && words_constant(all))
+		expr_fill(&expr, 0, OP_CONST, get_word(all.ptr, word_nbytes(all.width), 0), 0);
+	else
+		expr_fill(&expr, 0, OP_LIT_RAW, 0, 0);
+	return encode_prepare(stream, &expr, source->words, source->nwords, source->width, chunk_words_for(source), NULL);
+}
+
 enum brv_status program_for(const struct synth_plan *plan, const struct source *source, struct coded_stream *stream, struct prior *learn,
 			    FILE *explain, unsigned *expansions)
 {
@@ -139,8 +155,8 @@ enum brv_status program_for(const struct synth_plan *plan, const struct source *
 	struct search_result result;
 	unsigned ignored = 0;
 
-	if (source->nwords == 0)
-		return encode_prepare(stream, &(struct expr){ 0 }, source->words, 0, source->width, chunk_words, NULL);
+	if (source->nwords * word_nbytes(source->width) <= TINY_NBYTES && !explain)
+		return stream ? program_tiny(source, stream) : BRV_OK;
 	if (!take_sample(plan, source, chunk_words, &targets))
 		return BRV_MEMORY;
 	const bool classed = make_classes(plan, source, &classes);

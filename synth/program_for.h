@@ -24,6 +24,7 @@ struct source {
 	unsigned width;
 	uint8_t dtype;                  /* code, for the prior and the view of classes */
 	uint64_t rows, row_words;       /* of the tensor; 0 rows: no geometry */
+	uint64_t chunk_words;           /* 0: the default */
 };
 
 /* Finds a program and prepares the stream. learn (may be NULL) is told what won; explain (may be NULL) receives the candidates. */

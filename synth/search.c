@@ -103,10 +103,21 @@ static void close_hole(struct expr *expr, unsigned hole, const struct literal *l
 	node->depth = depth, node->target = target;
 }
 
+/* Bytes that the ops themselves take of every chunk: the first word of a scan. */
+static double ops_nbytes(const struct search *s, const struct expr *expr)
+{
+	double nbytes = 0;
+
+	for (unsigned i = 0; i < expr->nnodes; i++)
+		if (expr->node[i].op != EXPR_HOLE && bc_opinfo(expr->node[i].op)->payload == PAYLOAD_FIRST)
+			nbytes += (double)s->targets->nchunks * ((expr->node[i].width + 7) / 8);
+	return nbytes;
+}
+
 /* Lower bound of the cost of every completion. */
 static double lower_bound(struct search *s, const struct expr *expr)
 {
-	double bound = s->model.lambda * ops_cycles(s, expr);
+	double bound = ops_nbytes(s, expr) + s->model.lambda * ops_cycles(s, expr);
 
 	for (unsigned i = 0; i < expr->nnodes; i++) {
 		const struct expr_node *node = &expr->node[i];
@@ -162,7 +173,7 @@ static void keep(struct search_result *r, const struct expr *expr, double cost)
 /* Takes a complete program as the best if it is. Programs that cost the same: the first stays. */
 static void consider(struct search *s, struct search_result *r, const struct expr *expr, double g)
 {
-	double nbytes = 0, cycles = ops_cycles(s, expr);
+	double nbytes = ops_nbytes(s, expr), cycles = ops_cycles(s, expr);
 
 	for (unsigned i = 0; i < expr->nnodes; i++) {
 		const struct literal *literal = productions[expr->node[i].choice].literal ? literal_of(s, &expr->node[i]) : NULL;

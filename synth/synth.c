@@ -157,10 +157,15 @@ static void encode_item(void *context, uint64_t i, unsigned worker)
 		__atomic_store_n(&item->status, BRV_MEMORY, __ATOMIC_RELAXED);
 }
 
-/* Codes a small stream (header, classes) in this thread; payload of all chunks appended to *payload. */
+/* Codes a small stream (header, classes) in this thread; payload of all chunks appended to *payload. It is looked at whole and for size: it is
+ * decoded once, when an archive is opened. */
 static enum brv_status code_stream(struct job *job, const struct source *source, struct coded_stream *stream, struct buffer *payload)
 {
-	TRY(program_for(&job->plan, source, stream, NULL, NULL, NULL));
+	struct synth_plan plan = job->plan;
+
+	plan.model = cost_model(COST_SIZE, job->options->target);
+	plan.sample_words = BC_MAX_CHUNK_WORDS;
+	TRY(program_for(&plan, source, stream, NULL, NULL, NULL));
 	for (uint64_t c = 0; c < stream->nchunks; c++) {
 		const size_t at = c * stream->chunk_words * word_nbytes(stream->width);
 		job->encoder[0].payload.nbytes = 0;
@@ -459,7 +464,8 @@ static void warn_unknown_dtypes(const struct job *job)
 static enum brv_status code_header(struct job *job)
 {
 	const struct checkpoint *c = &job->checkpoint;
-	const struct source source = { .words = c->header, .nwords = c->header_nbytes, .width = 8, .dtype = AR_DTYPE_OTHER };
+	const struct source source = { .words = c->header, .nwords = c->header_nbytes, .width = 8, .dtype = AR_DTYPE_OTHER,
+				       .chunk_words = c->header_nbytes <= BC_MAX_CHUNK_WORDS ? c->header_nbytes : 0 };
 	struct coded_stream stream = { 0 };
 	struct buffer payload = { 0 };
 
@@ -482,7 +488,9 @@ static enum brv_status write_archive(struct job *job, const char *out_path)
 	struct outfile out;
 	uint64_t nbytes = 0;
 
+	job->report->about_output = true;
 	TRY(outfile_open(&out, out_path, job->options->force, job->checkpoint.fd, job->err));
+	job->report->about_output = false;
 	char *directory = directory_of(out_path);
 	job->emitter = directory ? alloc_emitter(directory, SPOOL_NBYTES) : NULL;
 	enum brv_status status = job->emitter ? BRV_OK : fail(job->err, BRV_MEMORY, "no memory");
@@ -490,12 +498,16 @@ static enum brv_status write_archive(struct job *job, const char *out_path)
 		status = code_header(job);
 	if (status == BRV_OK)
 		status = run_batches(job);
-	if (status == BRV_OK)
+	if (status == BRV_OK) {
 		status = emit_finish(job->emitter, out.fd, &nbytes, job->err);
+		job->report->about_output = status != BRV_OK;
+	}
 	if (status == BRV_OK && !out.sequential)
 		status = verify(job, out.fd);
-	if (status == BRV_OK)
+	if (status == BRV_OK) {
 		status = outfile_commit(&out, nbytes, job->err);
+		job->report->about_output = status != BRV_OK;
+	}
 	outfile_abandon(&out);
 	job->report->out_nbytes = nbytes;
 	free(directory);

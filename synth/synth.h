@@ -40,6 +40,7 @@ struct synth_options {
 
 struct synth_report {
 	uint64_t in_nbytes, out_nbytes, tensors, expansions;
+	bool about_output;              /* a failure has to do with the output, not with the input */
 	double seconds;
 };
 

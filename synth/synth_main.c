@@ -250,7 +250,7 @@ static int run(struct command *c)
 	status = synth_file(c->in, c->out, &c->options, &report, &err);
 	progress_end(&c->progress);
 	if (status != BRV_OK)
-		return complain(c->in, status, err.text);
+		return complain(report.about_output ? c->out : c->in, status, err.text);
 	if (c->options.explain)
 		return fflush(stdout) || ferror(stdout) ? complain("standard output", BRV_IO, "write failed") : 0;
 	if (!c->quiet && !c->json)

@@ -116,7 +116,7 @@ BREAK(m_name_surrogate, STREAM(S_SCAN)->name = "\xed\xa0\x80"; STREAM(S_SCAN)->n
 BREAK(m_name_placed, STREAM(S_SCAN)->name_distance = 1)
 BREAK(m_dtype, STREAM(S_SCALAR)->dtype = 99)
 BREAK(m_dtype_name_empty, STREAM(S_OTHER)->dtype_nbytes = 0)
-BREAK(m_dtype_name_long, STREAM(S_OTHER)->dtype_nbytes = 65)
+BREAK(m_dtype_name_long, STREAM(S_OTHER)->dtype_name = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0"; STREAM(S_OTHER)->dtype_nbytes = 65)
 BREAK(m_other_size, STREAM(S_OTHER)->data_nbytes = 1ull << 63)
 BREAK(m_ndim, STREAM(S_SCALAR)->ndim = 65536)
 BREAK(m_shape_over, STREAM(S_CLASSED)->dim[0] = 1ull << 61)
