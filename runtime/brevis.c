@@ -89,7 +89,7 @@ static enum brv_status open_stages(struct brv_archive *archive, struct error *er
 {
 	struct view *view = &archive->view;
 	TRY(kn_choose(&archive->kernels, err));
-	TRY(parse(view, source_read, &archive->source, archive->source.nbytes, archive->memory_limit, err));
+	TRY(parse(view, &archive->source, archive->memory_limit, err));
 	atomic_store(&archive->memory_used, view->nbytes);
 	TRY(verify(view, err));
 	archive->first_tensor = 1 + view->nclasses;

@@ -65,12 +65,13 @@ typedef struct brv_reader {
 
 typedef struct brv_options {
 	size_t struct_nbytes;           /* sizeof(brv_options): lets later versions add fields */
-	uint64_t memory_limit;          /* most bytes that the archive object and one call may allocate; 0: 4 GiB */
+	uint64_t memory_limit;          /* most bytes that the archive object and its calls may allocate together; 0: 4 GiB */
 	int no_checksums;               /* 1: do not compare decoded chunks with their checksums (damage may go unseen) */
 } brv_options;
 
-/* Opens an archive: reads and checks everything but the payload. options may be NULL. On failure *out is NULL.
- * brv_open_fd: the descriptor stays the caller's and must stay open; brv_open_memory: so must the bytes. */
+/* Opens an archive: reads and checks everything but the payload and the bodies of tables, which are checked when they are used. options may be NULL. On
+ * failure *out is NULL. brv_open_fd: the descriptor stays the caller's and must stay open; brv_open_memory: so must the bytes. A descriptor that
+ * cannot seek (a pipe) serves calls that go forward only, one at a time, and whole runs of data (brv_decode_data) best. */
 BRV_API brv_status_code brv_open_path(const char *path, const brv_options *options, brv_archive **out, brv_error *error);
 BRV_API brv_status_code brv_open_fd(int fd, const brv_options *options, brv_archive **out, brv_error *error);
 BRV_API brv_status_code brv_open_memory(const void *bytes, size_t nbytes, const brv_options *options, brv_archive **out, brv_error *error);
@@ -99,7 +100,7 @@ typedef struct brv_tensor {
 	size_t ndim;
 	uint64_t data_offset;           /* of its bytes in the data region */
 	uint64_t data_nbytes;
-	uint64_t archive_nbytes;        /* its payload and its part of the index, rounded */
+	uint64_t archive_nbytes;        /* its payload, its record in the (decoded) index, and its checksums; not what tensors share */
 } brv_tensor;
 
 /* Tensors are numbered in the order of their data, from 0. BRV_E_NOTFOUND if index is out of range or no tensor has the name. */

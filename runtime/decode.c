@@ -5,13 +5,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/decode.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <xxhash.h>
 
 #include "common/cpus.h"
 #include "common/text.h"
+#include "runtime/sum.h"
 #include "runtime/verify.h"
 
 enum { CELL_NBYTES = 1 << 20, MIN_CELL_NBYTES = 1 << 16, HELD_TABLES = 2 * BC_MAX_INSTR, HUGE_NBYTES = 2 << 20 };
@@ -160,12 +159,11 @@ static enum brv_status load_payload(struct decoder *decoder, uint64_t first, uin
 		decoder->loaded = (struct span){ archive->source.memory + offset, nbytes };
 		return BRV_OK;
 	}
-	TRY(scratch_reserve(archive, &decoder->payload, MAX(nbytes, (uint64_t)CELL_NBYTES) + KN_PAD, err));
+	/* Up to a cell's worth it at least doubles, so that it grows a few times and then no more. */
+	uint64_t doubled = MIN(2 * decoder->payload.nbytes, (uint64_t)CELL_NBYTES);
+	TRY(scratch_reserve(archive, &decoder->payload, MAX(nbytes, doubled) + KN_PAD, err));
 	decoder->loaded = (struct span){ decoder->payload.ptr, nbytes };
-	int number = source_read(&archive->source, offset, decoder->payload.ptr, nbytes);
-	if (number)
-		return fail(err, BRV_IO, "cannot read %llu bytes at %llu of the archive: %s", (unsigned long long)nbytes, (unsigned long long)offset,
-			    number == EBADMSG ? "it ends before" : strerror(number));
+	TRY(source_read(&archive->source, offset, decoder->payload.ptr, nbytes, err));
 	memset(decoder->payload.ptr + nbytes, 0, KN_PAD);
 	return BRV_OK;
 }
@@ -253,7 +251,7 @@ static enum brv_status run_chunk(struct decoder *decoder, const struct stream *s
 	if (status != BRV_OK && decoder->ref_err.text[0])
 		why = decoder->ref_err;
 	if (status == BRV_OK && sum &&
-	    XXH3_64bits(dst, decoder->exec.n * word_nbytes(stream->width)) != chunk_sum(&archive->view, stream->chunk_at + k)) {
+	    chunk_checksum(dst, decoder->exec.n * word_nbytes(stream->width)) != chunk_sum(&archive->view, stream->chunk_at + k)) {
 		status = BRV_DAMAGED;
 		memcpy(why.text, "the checksum does not match", sizeof "the checksum does not match");
 	}

@@ -344,11 +344,11 @@ static enum brv_status link_programs(struct view *view, struct error *err)
 	return BRV_OK;
 }
 
-enum brv_status parse(struct view *view, parse_read_fn *read, void *context, uint64_t archive_nbytes, uint64_t limit, struct error *err)
+enum brv_status parse(struct view *view, struct source *source, uint64_t limit, struct error *err)
 {
 	struct parser p = { .view = view, .limit = limit, .err = err };
 	*view = (struct view){ 0 };
-	enum brv_status status = sections_read(view, read, context, archive_nbytes, limit, err);
+	enum brv_status status = sections_read(view, source, limit, err);
 	if (status == BRV_OK)
 		status = parse_code(&p);
 	if (status == BRV_OK)

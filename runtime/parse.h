@@ -6,6 +6,7 @@
 
 #include "common/archive.h"
 #include "common/bytecode.h"
+#include "runtime/source.h"
 
 /* A stream record of INDX (docs/FORMAT.md, 4), and where its parts lie in the view's arrays. */
 struct stream {
@@ -58,13 +59,10 @@ struct view {
 	uint64_t nbytes;                /* allocated for all this */
 };
 
-/* Where a section's bytes come from. 0 or an errno. */
-typedef int parse_read_fn(void *context, uint64_t offset, void *buffer, size_t nbytes);
-
-/* Reads the prelude and the sections of an archive of archive_nbytes (UINT64_MAX: not known, a pipe) and fills the view; structure only: counts and
+/* Reads the prelude and the sections of an archive and fills the view; structure only: counts and
  * sizes agree with the bytes there are, indices that the reader itself uses are in range. Allocates at most `limit` bytes. On failure the view
  * is empty. BRV_DAMAGED, BRV_VERSION, BRV_IO, BRV_LIMIT, BRV_MEMORY. */
-enum brv_status parse(struct view *view, parse_read_fn *read, void *context, uint64_t archive_nbytes, uint64_t limit, struct error *err);
+enum brv_status parse(struct view *view, struct source *source, uint64_t limit, struct error *err);
 void view_free(struct view *view);
 
 /* Words of chunk k of a stream. */

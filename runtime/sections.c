@@ -12,14 +12,6 @@
 
 static const char *const section_name[AR_SECTIONS] = { "CODE", "TABL", "INDX", "SUMS" };
 
-static enum brv_status read_bytes(parse_read_fn *read, void *context, uint64_t offset, void *buffer, size_t nbytes, struct error *err)
-{
-	int number = read(context, offset, buffer, nbytes);
-	if (number == 0)
-		return BRV_OK;
-	return fail(err, BRV_IO, "cannot read the archive: %s", strerror(number));
-}
-
 static enum brv_status huff_decode(struct span stored, uint8_t *dst, uint64_t nbytes, const char *name, struct error *err)
 {
 	struct kn_table *table;
@@ -76,16 +68,16 @@ static enum brv_status decode_all(struct view *view, uint64_t stored_nbytes, str
 	return BRV_OK;
 }
 
-enum brv_status sections_read(struct view *view, parse_read_fn *read, void *context, uint64_t archive_nbytes, uint64_t limit, struct error *err)
+enum brv_status sections_read(struct view *view, struct source *source, uint64_t limit, struct error *err)
 {
 	uint8_t bytes[AR_PRELUDE_NBYTES];
 	struct ar_prelude *prelude = &view->prelude;
-	uint64_t stored, decoded;
+	uint64_t stored, decoded, archive_nbytes = source->nbytes;
 
 	if (archive_nbytes < AR_PRELUDE_NBYTES)
 		return fail(err, BRV_DAMAGED, "not a Brevis archive: expected at least %d bytes, found %llu", AR_PRELUDE_NBYTES,
 			    (unsigned long long)archive_nbytes);
-	TRY(read_bytes(read, context, 0, bytes, sizeof bytes, err));
+	TRY(source_read(source, 0, bytes, sizeof bytes, err));
 	TRY(prelude_read(bytes, prelude, err));
 	if (archive_nbytes != UINT64_MAX && archive_nbytes != prelude->archive_nbytes)
 		return fail(err, BRV_DAMAGED, "expected %llu bytes, found %llu: the file is %s", (unsigned long long)prelude->archive_nbytes,
@@ -96,7 +88,7 @@ enum brv_status sections_read(struct view *view, parse_read_fn *read, void *cont
 	view->section_bytes = malloc(view->nbytes);
 	if (!view->section_bytes)
 		return fail(err, BRV_MEMORY, "no memory for %llu bytes of index", (unsigned long long)view->nbytes);
-	TRY(read_bytes(read, context, AR_PRELUDE_NBYTES, view->section_bytes, stored, err));
+	TRY(source_read(source, AR_PRELUDE_NBYTES, view->section_bytes, stored, err));
 	memset(view->section_bytes + stored, 0, KN_PAD);
 	if (XXH3_64bits(view->section_bytes, stored) != prelude->sections_sum)
 		return fail(err, BRV_DAMAGED, "the checksum of the index does not match");

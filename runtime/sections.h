@@ -5,6 +5,6 @@
 #include "runtime/parse.h"
 
 /* Fills view->prelude, payload_offset, section[] and section_bytes (also on failure, to be freed); compares the checksum of the sections. */
-enum brv_status sections_read(struct view *view, parse_read_fn *read, void *context, uint64_t archive_nbytes, uint64_t limit, struct error *err);
+enum brv_status sections_read(struct view *view, struct source *source, uint64_t limit, struct error *err);
 
 #endif

@@ -13,6 +13,9 @@
 
 enum { READ_MAX = 1 << 30, SKIP_NBYTES = 1 << 16, SPOOL_NBYTES = 1 << 20 };
 
+/* Beside errno values: the source has fewer bytes. */
+enum { ENDED = -1 };
+
 static int read_at(int fd, uint64_t offset, uint8_t *at, size_t nbytes)
 {
 	while (nbytes > 0) {
@@ -20,7 +23,7 @@ static int read_at(int fd, uint64_t offset, uint8_t *at, size_t nbytes)
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done <= 0)
-			return done < 0 ? errno : EBADMSG;
+			return done < 0 ? errno : ENDED;
 		at += done;
 		offset += (size_t)done;
 		nbytes -= (size_t)done;
@@ -36,7 +39,7 @@ static int read_on(struct source *source, uint8_t *at, size_t nbytes)
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done <= 0)
-			return done < 0 ? errno : EBADMSG;
+			return done < 0 ? errno : ENDED;
 		at += done;
 		source->at += (size_t)done;
 		nbytes -= (size_t)done;
@@ -61,11 +64,10 @@ static int read_pipe(struct source *source, uint64_t offset, uint8_t *buffer, si
 	return read_on(source, buffer, nbytes);
 }
 
-int source_read(void *context, uint64_t offset, void *buffer, size_t nbytes)
+static int read_any(struct source *source, uint64_t offset, void *buffer, size_t nbytes)
 {
-	struct source *source = context;
 	if (offset > source->nbytes || nbytes > source->nbytes - offset)
-		return EBADMSG;
+		return ENDED;
 	if (source->memory) {
 		memcpy(buffer, source->memory + offset, nbytes);
 		return 0;
@@ -73,6 +75,18 @@ int source_read(void *context, uint64_t offset, void *buffer, size_t nbytes)
 	if (source->fd < 0)
 		return nbytes ? source->reader.read(source->reader.context, offset, buffer, nbytes) : 0;
 	return source->nbytes == UINT64_MAX ? read_pipe(source, offset, buffer, nbytes) : read_at(source->fd, offset, buffer, nbytes);
+}
+
+enum brv_status source_read(struct source *source, uint64_t offset, void *buffer, size_t nbytes, struct error *err)
+{
+	int number = read_any(source, offset, buffer, nbytes);
+	if (number == 0)
+		return BRV_OK;
+	if (number == ENDED)
+		return fail(err, BRV_DAMAGED, "the archive is cut short: it ends within the %llu bytes at %llu", (unsigned long long)nbytes,
+			    (unsigned long long)offset);
+	return fail(err, BRV_IO, "cannot read %llu bytes at %llu of the archive: %s", (unsigned long long)nbytes, (unsigned long long)offset,
+		    strerror(number));
 }
 
 enum brv_status source_from_fd(struct source *source, int fd, bool owns_fd, struct error *err)
@@ -174,7 +188,7 @@ enum brv_status source_spool(struct source *source, uint64_t end, struct error *
 	if (number) {
 		if (fd >= 0)
 			close(fd);
-		if (number == EBADMSG)
+		if (number == ENDED)
 			return fail(err, BRV_DAMAGED, "the archive ends after %llu bytes: expected %llu", (unsigned long long)source->at,
 				    (unsigned long long)end);
 		return fail(err, BRV_IO, "cannot keep the pipe's bytes in a temporary file: %s", strerror(number));
@@ -191,7 +205,7 @@ enum brv_status source_expect_end(struct source *source, uint64_t end, struct er
 	if (source->nbytes != UINT64_MAX || source->at != end)
 		return BRV_OK;
 	int number = read_on(source, &byte, 1);
-	if (number == EBADMSG)
+	if (number == ENDED)
 		return BRV_OK;
 	return number ? fail(err, BRV_IO, "cannot read it: %s", strerror(number)) :
 			fail(err, BRV_DAMAGED, "there is something behind the archive's %llu bytes", (unsigned long long)end);

@@ -7,7 +7,7 @@
 #include "runtime/brevis.h"
 
 struct source {
-	brv_reader reader;              /* for callbacks, and as the common entry: source_read() */
+	brv_reader reader;              /* if there is neither memory nor a descriptor */
 	const uint8_t *memory;          /* or NULL */
 	uint64_t nbytes;                /* UINT64_MAX: not known, a pipe */
 	int fd;                         /* -1: none */
@@ -25,9 +25,8 @@ void source_from_memory(struct source *source, const void *bytes, size_t nbytes)
 void source_from_reader(struct source *source, const brv_reader *reader);
 void source_free(struct source *source);
 
-/* Exactly nbytes from offset into buffer; 0 or an errno (EBADMSG: the source ends before). context is the struct source. Thread-safe
- * unless sequential; then an offset before the last one is ESPIPE. */
-int source_read(void *context, uint64_t offset, void *buffer, size_t nbytes);
+/* Exactly nbytes from offset into buffer. Thread-safe unless sequential; then reads must ascend. BRV_DAMAGED if the source ends before, BRV_IO. */
+enum brv_status source_read(struct source *source, uint64_t offset, void *buffer, size_t nbytes, struct error *err);
 
 /* For a pipe: moves what is left of it, up to byte `end`, into an unlinked file in TMPDIR, after which reads go anywhere in it. */
 enum brv_status source_spool(struct source *source, uint64_t end, struct error *err);

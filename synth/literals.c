@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "synth/log2i.h"
 #include "synth/productions.h"
 
 bool literal_train(const struct expr_node *node, const struct classes *classes, const uint32_t *counts, struct buffer *body)
@@ -32,13 +33,20 @@ static uint32_t *count(const struct targets *targets, const struct target *t, bo
 	return counts;
 }
 
-static double entropy_bits(const uint32_t *counts, unsigned width, size_t n)
+/* Bits of ideal codes for the counts, a code for each class pair; *distinct: symbols that occur in the first pair. */
+static double entropy_bits(const uint32_t *counts, unsigned width, size_t pairs, size_t *distinct)
 {
 	double bits = 0;
 
-	for (size_t s = 0; s < (size_t)1 << width; s++)
-		if (counts[s])
-			bits -= counts[s] * log2((double)counts[s] / (double)n);
+	for (size_t p = 0; p < pairs; p++, counts += (size_t)1 << width) {
+		uint64_t sum = 0;
+		double inner = 0;
+		*distinct = p ? *distinct : 0;
+		for (size_t s = 0; s < (size_t)1 << width; s++)
+			if (counts[s])
+				sum += counts[s], inner += counts[s] * log2i(counts[s]), *distinct += p == 0;
+		bits += sum ? (double)sum * log2((double)sum) - inner : 0;
+	}
 	return bits;
 }
 
@@ -83,11 +91,86 @@ static void insert(struct target *t, const struct cost_model *model, struct lite
 	t->nliterals++;
 }
 
-bool literals_judge(struct targets *targets, unsigned index, const struct cost_model *model)
+/* What a literal with a table costs at least: ideal codes and the part of its item that any table has. */
+struct hope {
+	unsigned production;
+	double cost;
+};
+
+/* Counts by class pair, and the bits of ideal codes for them: flat, by rows, by both. */
+struct views {
+	uint32_t *counts[3];
+	double bits[3];
+};
+
+static unsigned view_of(const struct production *p) { return p->cols ? 2 : p->rows ? 1 : 0; }
+
+static bool make_view(const struct targets *targets, const struct target *t, struct views *views, unsigned v, size_t *distinct)
+{
+	const struct classes *c = targets->classes;
+
+	if (views->counts[v])
+		return true;
+	views->counts[v] = count(targets, t, v > 0, v > 1);
+	if (views->counts[v])
+		views->bits[v] = entropy_bits(views->counts[v], t->width, (v > 0 ? c->kr : 1) * (v > 1 ? c->kc : 1), distinct);
+	return views->counts[v] != NULL;
+}
+
+static struct literal literal_for(unsigned production, unsigned index, const struct target *t)
+{
+	const struct production *p = &productions[production];
+
+	return (struct literal){ .node = { .op = p->op, .width = t->width, .log2_nb = p->log2_nb, .rows = p->rows, .cols = p->cols,
+					   .choice = (uint8_t)production, .target = (uint16_t)index } };
+}
+
+/* The literals that have a table, cheapest hope first; stops where no hope is left to be the best with or without classes. */
+static bool judge_tables(struct targets *targets, unsigned index, const struct cost_model *model, struct views *views)
 {
 	struct target *t = targets->target[index];
-	uint32_t *flat = NULL, *by_class[2] = { NULL, NULL };
-	bool ok = true, flat_is_noise = false;
+	const double words = (double)t->total * targets->scale;
+	const unsigned kc = targets->classes ? targets->classes->kc : 1;
+	struct hope hope[TARGET_MAX_LITERALS];
+	double best[2] = { HUGE_VAL, HUGE_VAL }; /* without classes, with */
+	unsigned count = 0;
+	size_t ignored;
+
+	for (unsigned i = 0; i < nproductions; i++) {
+		const struct production *p = &productions[i];
+		const unsigned v = view_of(p);
+		if (!p->literal || table_kind(p->op) == TABLE_NONE || !production_fits(p, t, 0, 0) || (v && !targets->classes))
+			continue;
+		if (!make_view(targets, t, views, v, &ignored))
+			return false;
+		const struct literal l = literal_for(i, index, t);
+		const double cost = views->bits[v] / 8 * targets->scale + model->lambda * words * cost_cycles(model, &l.node, kc) +
+				    (double)targets->nchunks * item_overhead_nbytes(table_kind(p->op), t->positional);
+		unsigned at = count++;
+		for (; at && hope[at - 1].cost > cost; at--)
+			hope[at] = hope[at - 1];
+		hope[at] = (struct hope){ i, cost };
+	}
+	for (unsigned h = 0; h < count; h++) {
+		const struct production *p = &productions[hope[h].production];
+		struct literal l = literal_for(hope[h].production, index, t);
+		if (hope[h].cost >= best[0] || (view_of(p) && hope[h].cost >= best[1]))
+			continue;
+		l.nbytes = table_literal_nbytes(targets, t, &l.node, views->counts[view_of(p)]);
+		l.cycles = words * cost_cycles(model, &l.node, kc);
+		best[view_of(p) > 0] = fmin(best[view_of(p) > 0], l.nbytes + model->lambda * l.cycles);
+		insert(t, model, l);
+	}
+	return true;
+}
+
+bool literals_judge(struct targets *targets, unsigned index, const struct cost_model *model)
+{
+	enum { MANY_SYMBOLS = 1024 };   /* of which no table can hold enough */
+	struct target *t = targets->target[index];
+	struct views views = { .bits = { 0 } };
+	bool ok = true, tables = false;
+	size_t distinct = 0;
 
 	if (t->judged)
 		return t->exact;
@@ -95,45 +178,25 @@ bool literals_judge(struct targets *targets, unsigned index, const struct cost_m
 	if (!targets_get(targets, index))
 		return false;
 	const struct words all = { t->words, t->total, t->width };
-	const double words = (double)t->total * targets->scale, raw = words * t->width / 8;
+	const double words = (double)t->total * targets->scale;
 	const bool constant = t->total == 0 || words_constant(all);
 
 	if (t->width <= 16 && !constant) {
-		flat = count(targets, t, false, false);
-		ok = flat != NULL;
-		flat_is_noise = ok && entropy_bits(flat, t->width, t->total) > .9985 * t->width * (double)t->total;
+		ok = make_view(targets, t, &views, 0, &distinct);
+		tables = ok && distinct <= MANY_SYMBOLS && views.bits[0] < .9985 * t->width * (double)t->total;
 	}
 	for (unsigned i = 0; ok && i < nproductions; i++) {
-		const struct production *p = &productions[i];
-		struct literal literal = { .node = { .op = p->op, .width = t->width, .log2_nb = p->log2_nb, .rows = p->rows, .cols = p->cols,
-						     .choice = (uint8_t)i, .target = (uint16_t)index } };
-		const bool classed = p->rows || p->cols;
-
-		if (!p->literal || !production_fits(p, t, 0, 0) || (classed && !targets->classes))
+		struct literal l = literal_for(i, index, t);
+		if (!productions[i].literal || table_kind(l.node.op) != TABLE_NONE)
 			continue;
-		if (p->op == OP_CONST) {
-			literal.nbytes = constant ? 1 : HUGE_VAL;
-			literal.node.imm = t->total ? get_word(t->words, word_nbytes(t->width), 0) : 0;
-		} else if (p->op == OP_LIT_RAW) {
-			literal.nbytes = raw;
-		} else if (constant || flat_is_noise) {
-			continue;
-		} else if (p->op == OP_LIT_PACK) {
-			literal.nbytes = pack_nbytes(targets, t);
-		} else if (!classed) {
-			literal.nbytes = table_literal_nbytes(targets, t, &literal.node, flat);
-		} else {
-			uint32_t **counts = &by_class[p->cols];
-			if (!*counts)
-				*counts = count(targets, t, p->rows, p->cols);
-			ok = *counts != NULL;
-			literal.nbytes = ok ? table_literal_nbytes(targets, t, &literal.node, *counts) : HUGE_VAL;
-		}
-		literal.cycles = words * cost_cycles(model, &literal.node, targets->classes ? targets->classes->kc : 1);
-		insert(t, model, literal);
+		l.nbytes = l.node.op == OP_LIT_RAW ? words * t->width / 8 : l.node.op == OP_LIT_PACK && !constant ? pack_nbytes(targets, t) :
+			   l.node.op == OP_CONST && constant ? 1 : HUGE_VAL;
+		l.node.imm = l.node.op == OP_CONST && t->total ? get_word(t->words, word_nbytes(t->width), 0) : 0;
+		l.cycles = words * cost_cycles(model, &l.node, 1);
+		insert(t, model, l);
 	}
-	free(flat);
-	free(by_class[0]);
-	free(by_class[1]);
+	ok = ok && (!tables || judge_tables(targets, index, model, &views));
+	for (unsigned v = 0; v < 3; v++)
+		free(views.counts[v]);
 	return ok;
 }

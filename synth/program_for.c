@@ -5,7 +5,7 @@
 
 #include "kernels/kernel.h"
 
-enum { TINY_NBYTES = 32, CHUNK_WORDS = 65536, BYTE_CHUNK_WORDS = 262144, CLASS_MIN_WORDS = 16384, CLASS_MIN_ROW = 4 };
+enum { TINY_NBYTES = 32, CLASS_MIN_WORDS = 16384, CLASS_MIN_ROW = 4 };
 
 /* The record size of quantised blocks that a U8 tensor's rows are made of, as far as their length tells; else 1. */
 static unsigned record_words(const struct source *source)
@@ -19,13 +19,13 @@ static unsigned record_words(const struct source *source)
 	return 1;
 }
 
-/* 65,536 words; for bytes four times that, since the states of their literals weigh more; whole records. */
-uint64_t chunk_words_for(const struct source *source)
+uint64_t chunk_words_for(const struct synth_plan *plan, const struct source *source)
 {
-	const unsigned record = record_words(source);
+	const unsigned record = record_words(source), size = word_nbytes(source->width);
+
 	if (source->chunk_words)
 		return source->chunk_words;
-	return source->width == 8 ? BYTE_CHUNK_WORDS / record * record : CHUNK_WORDS;
+	return MIN(plan->chunk_nbytes / size, (uint64_t)BC_MAX_CHUNK_WORDS) / record * record;
 }
 
 /* Pieces of sample_words words in all, spread evenly, each within one chunk; the whole stream if it is not larger. */
@@ -84,7 +84,13 @@ static bool make_classes(const struct synth_plan *plan, const struct source *sou
 	memset(classes, 0, sizeof(*classes));
 	if (source->nwords < CLASS_MIN_WORDS || source->rows < 2 || source->row_words < CLASS_MIN_ROW || !scale_view(source, &view))
 		return false;
-	return classes_build(classes, &view, (size_t)source->rows, (size_t)source->row_words, plan->kr, plan->kc, plan->class_budget);
+	/* Tables weigh as much as they gain where there are few words for each. */
+	unsigned kr = plan->kr, kc = plan->kc;
+	while (source->nwords / (kr * kc) < plan->pair_words && kr > 2)
+		kr /= 2;
+	while (source->nwords / (kr * kc) < plan->pair_words && kc > 2)
+		kc /= 2;
+	return classes_build(classes, &view, (size_t)source->rows, (size_t)source->row_words, kr, kc, plan->class_budget);
 }
 
 /* Bytes that the two class streams will take, about. */
@@ -133,7 +139,7 @@ static enum brv_status search_both(struct search *search, const struct classes *
 }
 
 /* A stream too small to search: one word over and over, or raw. */
-static enum brv_status program_tiny(const struct source *source, struct coded_stream *stream)
+static enum brv_status program_tiny(const struct synth_plan *plan, const struct source *source, struct coded_stream *stream)
 {
 	const struct words all = { source->words, (size_t)source->nwords, source->width };
 	struct expr expr;
@@ -143,20 +149,20 @@ static enum brv_status program_tiny(const struct source *source, struct coded_st
 		expr_fill(&expr, 0, OP_CONST, get_word(all.ptr, word_nbytes(all.width), 0), 0);
 	else
 		expr_fill(&expr, 0, OP_LIT_RAW, 0, 0);
-	return encode_prepare(stream, &expr, source->words, source->nwords, source->width, chunk_words_for(source), NULL);
+	return encode_prepare(stream, &expr, source->words, source->nwords, source->width, chunk_words_for(plan, source), NULL);
 }
 
 enum brv_status program_for(const struct synth_plan *plan, const struct source *source, struct coded_stream *stream, struct prior *learn,
 			    FILE *explain, unsigned *expansions)
 {
-	const uint64_t chunk_words = chunk_words_for(source);
+	const uint64_t chunk_words = chunk_words_for(plan, source);
 	struct targets targets;
 	struct classes classes;
 	struct search_result result;
 	unsigned ignored = 0;
 
 	if (source->nwords * word_nbytes(source->width) <= TINY_NBYTES && !explain)
-		return stream ? program_tiny(source, stream) : BRV_OK;
+		return stream ? program_tiny(plan, source, stream) : BRV_OK;
 	if (!take_sample(plan, source, chunk_words, &targets))
 		return BRV_MEMORY;
 	const bool classed = make_classes(plan, source, &classes);
@@ -173,13 +179,13 @@ enum brv_status program_for(const struct synth_plan *plan, const struct source *
 	return status;
 }
 
-enum brv_status program_ref(const struct source *source, uint64_t tensor, struct coded_stream *stream)
+enum brv_status program_ref(const struct synth_plan *plan, const struct source *source, uint64_t tensor, struct coded_stream *stream)
 {
 	struct expr expr;
 
 	expr_init(&expr, source->width, 0);
 	expr_fill(&expr, 0, OP_REF, 0, 0);
-	TRY(encode_prepare(stream, &expr, source->words, source->nwords, source->width, chunk_words_for(source), NULL));
+	TRY(encode_prepare(stream, &expr, source->words, source->nwords, source->width, chunk_words_for(plan, source), NULL));
 	stream->ref_tensor = tensor;
 	return BRV_OK;
 }

@@ -14,7 +14,9 @@ struct synth_plan {
 	const struct prior *prior;
 	size_t sample_words;            /* most words that the search looks at */
 	size_t class_budget;            /* words that the assignment of classes looks at */
-	unsigned kr, kc;                /* row and column classes */
+	unsigned kr, kc;                /* row and column classes, at most */
+	uint64_t pair_words;            /* words that a class pair should have */
+	uint64_t chunk_nbytes;          /* decoded bytes of a chunk, about */
 };
 
 /* A stream to be coded. */
@@ -32,9 +34,9 @@ enum brv_status program_for(const struct synth_plan *plan, const struct source *
 			    FILE *explain, unsigned *expansions);
 
 /* A stream that refers to an equal tensor. */
-enum brv_status program_ref(const struct source *source, uint64_t tensor, struct coded_stream *stream);
+enum brv_status program_ref(const struct synth_plan *plan, const struct source *source, uint64_t tensor, struct coded_stream *stream);
 
-/* Words of a chunk of such a stream. */
-uint64_t chunk_words_for(const struct source *source);
+/* Words of a chunk of a stream that does not say it itself: whole records, and a power of two where there are none. */
+uint64_t chunk_words_for(const struct synth_plan *plan, const struct source *source);
 
 #endif

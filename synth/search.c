@@ -235,9 +235,9 @@ static unsigned successors(struct search *s, const struct state *state, struct s
 
 		if (!production_fits(&productions[p], t, state->expr.node[hole].depth, s->limits.depth))
 			continue;
-		for (unsigned i = 0; productions[p].literal && i < t->nliterals && !literal; i++)
-			if (t->literal[i].node.choice == p)
-				literal = &t->literal[i];
+		/* Costs add up over holes, so every literal but the cheapest is dominated by it. */
+		if (productions[p].literal && t->nliterals && t->literal[0].node.choice == p)
+			literal = &t->literal[0];
 		if ((productions[p].literal && !literal) || !(n = malloc(sizeof(*n))))
 			continue;
 		n->expr = state->expr;

@@ -130,7 +130,7 @@ static void search_item(void *context, uint64_t i, unsigned worker)
 	(void)worker;
 
 	if (item->equal_to >= 0)
-		item->status = program_ref(&item->source, (uint64_t)item->equal_to, &item->stream);
+		item->status = program_ref(&job->plan, &item->source, (uint64_t)item->equal_to, &item->stream);
 	else
 		item->status = program_for(&job->plan, &item->source, &item->stream, NULL, NULL, &item->expansions);
 	if (item->status == BRV_OK)
@@ -403,27 +403,27 @@ static enum brv_status verify(struct job *job, int fd)
 	return status;
 }
 
-static const struct {
-	struct search_limits limits;
-	size_t sample_words, class_budget;
-	uint8_t kr, kc;
-} defaults[] = {
-	[COST_SIZE] = { { 8, 12, 1024, 4 }, 262144, 4 << 20, 8, 4 },
-	[COST_BALANCED] = { { 2, 6, 256, 3 }, 65536, 1 << 20, 4, 4 },
-	[COST_SPEED] = { { 1, 4, 256, 3 }, 65536, 1 << 20, 4, 4 },
+/* What the favors differ in besides lambda: how hard is searched, and the size of chunks. A chunk's states cost about 90 bytes. */
+static const struct synth_plan defaults[] = {
+	[COST_SIZE] = { .limits = { 8, 12, 1024, 4 }, .sample_words = 262144, .class_budget = 4 << 20, .kr = 8, .kc = 4, .pair_words = 65536,
+			.chunk_nbytes = 512 << 10 },
+	[COST_BALANCED] = { .limits = { 2, 6, 256, 3 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
+			    .chunk_nbytes = 256 << 10 },
+	[COST_SPEED] = { .limits = { 1, 4, 256, 3 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
+			 .chunk_nbytes = 256 << 10 },
 };
 
 static struct synth_plan plan_of(const struct synth_options *o, const struct prior *prior)
 {
-	struct search_limits limits = defaults[o->favor].limits;
+	struct synth_plan plan = defaults[o->favor];
+	struct search_limits *limits = &plan.limits;
 
-	limits.expansions = o->limits.expansions ? o->limits.expansions : limits.expansions;
-	limits.closings = o->limits.closings ? o->limits.closings : limits.closings;
-	limits.nodes = o->limits.nodes ? o->limits.nodes : limits.nodes;
-	limits.depth = o->limits.depth ? o->limits.depth : limits.depth;
-	return (struct synth_plan){ .model = cost_model(o->favor, o->target), .limits = limits, .prior = prior,
-				    .sample_words = defaults[o->favor].sample_words, .class_budget = defaults[o->favor].class_budget,
-				    .kr = defaults[o->favor].kr, .kc = defaults[o->favor].kc };
+	plan.model = cost_model(o->favor, o->target), plan.prior = prior;
+	limits->expansions = o->limits.expansions ? o->limits.expansions : limits->expansions;
+	limits->closings = o->limits.closings ? o->limits.closings : limits->closings;
+	limits->nodes = o->limits.nodes ? o->limits.nodes : limits->nodes;
+	limits->depth = o->limits.depth ? o->limits.depth : limits->depth;
+	return plan;
 }
 
 /* --explain: the candidates of one tensor. */

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "kernels/rans_item.h"
+#include "synth/log2i.h"
 #include "synth/train.h"
 
 enum { PATCH_BITS = 48 };
@@ -27,7 +28,7 @@ static double rans_pair_bits(const struct kn_rans *t, const struct kn_rans_rows 
 
 	memset(index_of, 255, sizeof(index_of));
 	for (unsigned j = nb; j-- > 0;) {
-		cost[j] = freq[j] ? 8 - log2(freq[j]) : HUGE_VAL;
+		cost[j] = freq[j] ? 8 - log2i(freq[j]) : HUGE_VAL;
 		if (j != t->escape)
 			index_of[t->width < 8 ? t->map[j] & mask_bits(t->width) : t->map[j]] = (uint8_t)j;
 	}
@@ -54,7 +55,7 @@ static double wide_pair_bits(const struct kn_wide *t, const uint32_t *slot, cons
 	for (unsigned j = 0; j < t->nsym; j++)
 		cost[j] = HUGE_VAL;
 	for (unsigned at = 0; at < 1u << WIDE_BITS; at += slot[at] >> 20)
-		cost[slot[at] >> 12 & 255] = WIDE_BITS - log2(slot[at] >> 20);
+		cost[slot[at] >> 12 & 255] = WIDE_BITS - log2i(slot[at] >> 20);
 	for (size_t s = 0; s < (size_t)1 << t->width; s++)
 		all += counts[s];
 	for (unsigned j = 0; j < t->nsym - (unsigned)t->has_escape; j++)

@@ -5,20 +5,14 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "synth/log2i.h"
 #include "synth/train.h"
 
 enum { MAX_SYMBOLS = 64, TOTAL = 256, TAIL = 15 };
 static const double escape_bits = 5;   /* a nibble, and now and then a literal */
 
-/* Bits per occurrence of frequency f of 256. */
-static double bits_of[TOTAL + 1];
-
-__attribute__((constructor)) static void fill_bits(void)
-{
-	bits_of[0] = HUGE_VAL;
-	for (unsigned f = 1; f <= TOTAL; f++)
-		bits_of[f] = 8 - log2(f);
-}
+/* Bits per occurrence of frequency f of 256, f > 0. */
+static inline double bits_of(unsigned f) { return 8 - log2i(f); }
 
 /* Frequencies of m symbols with weights p (sum > 0) that add up to 256, each 1..255, so that the code length is least: rounded, then
  * corrected one by one where it costs least. m >= 2. */
@@ -42,7 +36,7 @@ static void quantise(const double *p, unsigned m, unsigned *f)
 			const int to = (int)f[i] + step;
 			if (to < 1 || to > TOTAL - 1)
 				continue;
-			const double cost = p[i] * (bits_of[to] - bits_of[f[i]]);
+			const double cost = p[i] * (bits_of((unsigned)to) - bits_of(f[i]));
 			if (cost < least)
 				least = cost, at = (int)i;
 		}
@@ -75,9 +69,19 @@ static void pair_frequencies(const struct alphabet *a, const double *count, doub
 	}
 	if (used == 0 && a->nsymbols >= 1)
 		order[used++] = 0; /* an unused pair: anything valid */
-	/* The k commonest get a frequency; the rest joins the escape where there is one. */
-	const unsigned k_from = a->escape && used > 8 ? used - 8 : a->escape ? 1 : used;
-	for (unsigned k = k_from; k <= used; k++) {
+	/* The k commonest get a frequency; the rest joins the escape where there is one. Worth a try: to drop those that would be rounded
+	 * up to 1/256 from less than half or less than all of it. */
+	double all = outside;
+	unsigned half = 0, whole = 0;
+	for (unsigned i = 0; i < used; i++)
+		all += count[order[i]];
+	for (unsigned i = 0; i < used; i++)
+		half += count[order[i]] * TOTAL >= .5 * all, whole += count[order[i]] * TOTAL >= all;
+	const unsigned tries[3] = { used, a->escape ? MAX(half, 1) : used, a->escape ? MAX(whole, 1) : used };
+	for (unsigned t = 0; t < 3; t++) {
+		const unsigned k = tries[t];
+		if (t && k == tries[t - 1])
+			continue;
 		double p[MAX_SYMBOLS + 1], rest = outside;
 		unsigned m = k, f[MAX_SYMBOLS + 1];
 		for (unsigned i = 0; i < used; i++)
@@ -92,7 +96,7 @@ static void pair_frequencies(const struct alphabet *a, const double *count, doub
 		quantise(p, m, f);
 		double cost = a->escape ? rest * escape_bits : 0;
 		for (unsigned i = 0; i < m; i++)
-			cost += p[i] * bits_of[f[i]];
+			cost += p[i] * bits_of(f[i]);
 		if (cost < least) {
 			least = cost, best_k = k;
 			memcpy(best, f, sizeof(f));

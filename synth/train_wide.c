@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "synth/log2i.h"
 #include "synth/train.h"
 
 enum { TOTAL = 1 << WIDE_BITS, MAX_SYMBOLS = 256 };
@@ -30,7 +31,7 @@ static void quantise(const double *p, unsigned m, unsigned *f)
 			const int to = (int)f[i] + step;
 			if (!f[i] || to < 1 || to > TOTAL - 1)
 				continue;
-			const double cost = p[i] * (log2((double)f[i]) - log2((double)to));
+			const double cost = p[i] * (log2i(f[i]) - log2i((uint32_t)to));
 			if (cost < least)
 				least = cost, at = (int)i;
 		}

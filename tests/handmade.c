@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
+#include "kernels/kernel.h"
+
 struct handmade *alloc_handmade(void) { return calloc(1, sizeof(struct handmade)); }
 
 void free_handmade(struct handmade *hm)
@@ -173,6 +175,26 @@ static void put_index(const struct handmade *hm, struct buffer *indx, struct buf
 	}
 }
 
+/* A section as form 1: a code of 8 bits for each byte value. */
+static void code_section(struct buffer *section)
+{
+	uint8_t body[130] = { 0, 255 };
+	struct kn_table *table;
+	memset(body + 2, 0x88, 128);
+	enum brv_status status = table_expand(TABLE_HUFF, (struct span){ body, sizeof body }, &table, NULL);
+	assert(status == BRV_OK);
+	(void)status;
+	size_t bound = kn_encode_bound(section->nbytes);
+	const struct kn_enc_args args = { .dst = malloc(bound), .src = section->data, .n = section->nbytes, .table = table, .scratch = malloc(bound) };
+	size_t nbytes = kn_sets[0]->enc_huff(&args);
+	section->nbytes = 0;
+	buffer_put(section, body, sizeof body);
+	buffer_put(section, args.dst, nbytes);
+	free(args.dst);
+	free(args.scratch);
+	free(table);
+}
+
 void hm_write(const struct handmade *hm, struct buffer *out)
 {
 	struct buffer section[AR_SECTIONS] = { 0 }, payload = { 0 };
@@ -188,9 +210,11 @@ void hm_write(const struct handmade *hm, struct buffer *out)
 	for (unsigned i = 0; i < AR_SECTIONS; i++) {
 		const struct hm_section *how = &hm->section[i];
 		buffer_put(&section[i], how->extra.data, how->extra.nbytes);
-		prelude.section[i].form = how->form;
-		prelude.section[i].stored_nbytes = section[i].nbytes + (uint64_t)how->stored_change;
+		prelude.section[i].form = how->form + how->huffman;
 		prelude.section[i].decoded_nbytes = section[i].nbytes + (uint64_t)how->decoded_change;
+		if (how->huffman)
+			code_section(&section[i]);
+		prelude.section[i].stored_nbytes = section[i].nbytes + (uint64_t)how->stored_change;
 		buffer_put(out, section[i].data, section[i].nbytes);
 		buffer_free(&section[i]);
 	}

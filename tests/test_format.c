@@ -38,19 +38,30 @@ static bool is_sample(const struct sample *s, const struct buffer *out)
 	       memcmp(out->data + s->header.nbytes, s->data.data, s->data.nbytes) == 0;
 }
 
-Test(format, sample_decodes)
+/* The sample's bytes, its sections plain or Huffman-coded. */
+static void write_sample(struct sample *s, bool huffman, struct buffer *bytes)
+{
+	sample_make(s);
+	for (unsigned i = 0; i < AR_SECTIONS; i++)
+		s->hm->section[i].huffman = huffman;
+	hm_write(s->hm, bytes);
+}
+
+static void check_sample(bool huffman)
 {
 	struct sample s;
 	struct buffer bytes, out = { 0 };
 	brv_error error;
-	sample_make(&s);
-	hm_write(s.hm, &bytes);
+	write_sample(&s, huffman, &bytes);
 	cr_assert_eq(read_all(bytes.data, bytes.nbytes, &out, &error), BRV_OK, "%s", error.text);
 	cr_assert(is_sample(&s, &out));
 	sample_free(&s);
 	buffer_free(&bytes);
 	buffer_free(&out);
 }
+
+Test(format, sample_decodes) { check_sample(false); }
+Test(format, sample_with_coded_sections_decodes) { check_sample(true); }
 
 /* A mutation of the sample; what it has to lead to. */
 struct broken {
@@ -305,13 +316,12 @@ Test(format, truncated_anywhere)
 }
 
 /* No flipped bit goes unseen. */
-Test(format, each_bit_flipped)
+static void flip_bits(bool huffman)
 {
 	struct sample s;
 	struct buffer bytes;
 	brv_error error;
-	sample_make(&s);
-	hm_write(s.hm, &bytes);
+	write_sample(&s, huffman, &bytes);
 	for (size_t bit = 0; bit < 8 * bytes.nbytes; bit++) {
 		struct buffer out = { 0 };
 		bytes.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -324,14 +334,16 @@ Test(format, each_bit_flipped)
 	buffer_free(&bytes);
 }
 
+Test(format, each_bit_flipped) { flip_bits(false); }
+Test(format, each_bit_flipped_with_coded_sections) { flip_bits(true); }
+
 /* The same with the checksums of prelude and sections corrected, as one would who means harm: whatever comes of it, it comes without a crash. */
-Test(format, each_bit_forged)
+static void forge_bits(bool huffman)
 {
 	struct sample s;
 	struct buffer bytes;
 	brv_error error;
-	sample_make(&s);
-	hm_write(s.hm, &bytes);
+	write_sample(&s, huffman, &bytes);
 	uint8_t *forged = malloc(bytes.nbytes);
 	for (size_t bit = 0; bit < 8 * bytes.nbytes; bit++) {
 		memcpy(forged, bytes.data, bytes.nbytes);
@@ -344,3 +356,6 @@ Test(format, each_bit_forged)
 	sample_free(&s);
 	buffer_free(&bytes);
 }
+
+Test(format, each_bit_forged) { forge_bits(false); }
+Test(format, each_bit_forged_with_coded_sections) { forge_bits(true); }

@@ -1,0 +1,749 @@
+/* test_runtime.c: libbrevis as its callers see it: sources, ranges, threads, limits, errors; and the helpers of the commands.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "common/cpus.h"
+#include "common/outfile.h"
+#include "common/text.h"
+#include "runtime/brevis.h"
+#include "tests/sample.h"
+
+/* The sample as bytes and as an archive opened from them. */
+struct opened {
+	struct sample sample;
+	struct buffer bytes;
+	brv_archive *archive;
+};
+
+static void open_sample(struct opened *o)
+{
+	brv_error error;
+	sample_make(&o->sample);
+	hm_write(o->sample.hm, &o->bytes);
+	cr_assert_eq(brv_open_memory(o->bytes.data, o->bytes.nbytes, NULL, &o->archive, &error), BRV_SUCCESS, "%s", error.text);
+}
+
+static void close_sample(struct opened *o)
+{
+	brv_close(o->archive);
+	sample_free(&o->sample);
+	buffer_free(&o->bytes);
+}
+
+static uint8_t data_byte(uint64_t at) { return (uint8_t)(at * 2654435761u >> 13); }
+
+/* An archive of many U8 tensors "t0", "t1", ... of size(i) bytes, chunks of 4096; byte k of the data region is data_byte(k). */
+static void write_many(unsigned count, uint64_t (*size)(unsigned), struct buffer *out)
+{
+	struct buffer header = { 0 }, indx = { 0 }, sums = { 0 }, payload = { 0 };
+	struct ar_prelude prelude = { 0 };
+	uint8_t zero[AR_PRELUDE_NBYTES] = { 0 }, instr[16] = { OP_LIT_RAW, 8 };
+	uint64_t at = 0;
+	for (unsigned i = 0; i < count; i++) {
+		char name[32];
+		buffer_put(&header, name, (size_t)snprintf(name, sizeof name, "\"t%u\",", i));
+	}
+	buffer_put_varint(&indx, 1 + count);
+	static const uint8_t header_kind[1] = { AR_HEADER };
+	buffer_put(&indx, header_kind, 1);
+	buffer_put_varint(&indx, header.nbytes);
+	buffer_put_u8(&indx, 8);
+	buffer_put_varint(&indx, 1 << 16);
+	buffer_put_varint(&indx, 1);
+	buffer_put_varint(&indx, 0);
+	for (uint64_t k = 0; k < header.nbytes; k += 1 << 16) {
+		uint64_t n = MIN(header.nbytes - k, (uint64_t)1 << 16);
+		buffer_put_varint(&indx, n);
+		buffer_put_u64(&sums, XXH3_64bits(header.data + k, n));
+	}
+	buffer_put(&payload, header.data, header.nbytes);
+	for (unsigned i = 0; i < count; i++) {
+		char name[32];
+		uint64_t n = size(i);
+		buffer_put_u8(&indx, AR_TENSOR);
+		buffer_put_zigzag(&indx, i ? 3 : 1);
+		buffer_put_varint(&indx, 2 * (uint64_t)snprintf(name, sizeof name, "t%u", i));
+		buffer_put_u8(&indx, 4);
+		buffer_put_varint(&indx, 1);
+		buffer_put_varint(&indx, n);
+		buffer_put_u8(&indx, 8);
+		buffer_put_varint(&indx, 4096);
+		buffer_put_varint(&indx, 0);
+		buffer_put_varint(&indx, n > 0);
+		if (n > 0)
+			buffer_put_varint(&indx, 0);
+		for (uint64_t k = 0; k < n; k += 4096) {
+			uint64_t part = MIN(n - k, (uint64_t)4096);
+			uint8_t *bytes = buffer_grow(&payload, part);
+			for (uint64_t b = 0; b < part; b++)
+				bytes[b] = data_byte(at++);
+			buffer_put_varint(&indx, part);
+			buffer_put_u64(&sums, XXH3_64bits(bytes, part));
+		}
+	}
+	*out = (struct buffer){ 0 };
+	buffer_put(out, zero, sizeof zero);
+	buffer_put_varint(out, 1);
+	buffer_put_varint(out, 1);
+	buffer_put(out, instr, 16);
+	prelude.section[AR_CODE].stored_nbytes = 18;
+	buffer_put_varint(out, 0);
+	prelude.section[AR_TABL].stored_nbytes = 1;
+	buffer_put(out, indx.data, indx.nbytes);
+	prelude.section[AR_INDX].stored_nbytes = indx.nbytes;
+	buffer_put(out, sums.data, sums.nbytes);
+	prelude.section[AR_SUMS].stored_nbytes = sums.nbytes;
+	for (unsigned i = 0; i < AR_SECTIONS; i++)
+		prelude.section[i].decoded_nbytes = prelude.section[i].stored_nbytes;
+	prelude.sections_sum = XXH3_64bits(out->data + AR_PRELUDE_NBYTES, out->nbytes - AR_PRELUDE_NBYTES);
+	buffer_put(out, payload.data, payload.nbytes);
+	prelude.payload_nbytes = payload.nbytes;
+	prelude.archive_nbytes = out->nbytes;
+	prelude_write(&prelude, out->data);
+	buffer_free(&header);
+	buffer_free(&indx);
+	buffer_free(&sums);
+	buffer_free(&payload);
+}
+
+/* Sizes from nothing to some chunks, and one tensor of 5 MiB among them. */
+static uint64_t mixed_size(unsigned i) { return i == 700 ? 5 << 20 : i % 7 == 0 ? 0 : i * 37 % 9000; }
+
+static bool is_data(const uint8_t *bytes, uint64_t offset, uint64_t nbytes)
+{
+	for (uint64_t i = 0; i < nbytes; i++)
+		if (bytes[i] != data_byte(offset + i))
+			return false;
+	return true;
+}
+
+Test(runtime, describes)
+{
+	struct opened o;
+	brv_info info;
+	brv_tensor tensor;
+	uint64_t index;
+	open_sample(&o);
+	brv_get_info(o.archive, &info);
+	cr_expect_eq(info.archive_nbytes, o.bytes.nbytes);
+	cr_expect_eq(info.tensor_count, S_COUNT - S_CLASSED);
+	cr_expect_eq(info.file_nbytes, 8 + o.sample.header.nbytes + o.sample.data.nbytes);
+	cr_expect(memcmp(brv_header(o.archive), o.sample.header.data, info.header_nbytes) == 0);
+	uint64_t data = 0;
+	for (uint64_t i = 0; i < info.tensor_count; i++) {
+		cr_assert_eq(brv_get_tensor(o.archive, i, &tensor, NULL), BRV_SUCCESS);
+		cr_expect_eq(tensor.data_offset, data);
+		data += tensor.data_nbytes;
+		cr_expect_eq(brv_find_tensor(o.archive, tensor.name, tensor.name_nbytes, &index, NULL), BRV_SUCCESS);
+		cr_expect_eq(index, i);
+	}
+	cr_expect_eq(data, info.data_nbytes);
+	cr_assert_eq(brv_find_tensor(o.archive, "quo\"ted\n", 8, &index, NULL), BRV_SUCCESS);
+	cr_assert_eq(brv_find_tensor(o.archive, "odd", 3, &index, NULL), BRV_SUCCESS);
+	brv_get_tensor(o.archive, index, &tensor, NULL);
+	cr_expect_str_eq(tensor.dtype, "X3");
+	cr_expect(tensor.ndim == 1 && tensor.shape[0] == 24 && tensor.data_nbytes == 12);
+	cr_expect_eq(brv_find_tensor(o.archive, "absent", 6, &index, NULL), BRV_E_NOTFOUND);
+	cr_expect_eq(brv_find_tensor(o.archive, "", 0, &index, NULL), BRV_E_NOTFOUND);
+	cr_expect_eq(brv_get_tensor(o.archive, info.tensor_count, &tensor, NULL), BRV_E_NOTFOUND);
+	close_sample(&o);
+}
+
+/* The costs that brv_show prints add up to brv_tensor.archive_nbytes, and those of all tensors are no more than the archive. */
+Test(runtime, shows_costs)
+{
+	struct opened o;
+	brv_info info;
+	brv_tensor tensor;
+	uint64_t total = 0;
+	open_sample(&o);
+	brv_get_info(o.archive, &info);
+	for (uint64_t i = 0; i < info.tensor_count; i++) {
+		char text[8192], cut[50], line[256];
+		size_t length = brv_show(o.archive, i, text, sizeof text);
+		unsigned long long sum = 0, parts = 0, value;
+		bool in_tree = false;
+		cr_assert_lt(length, sizeof text);
+		cr_expect_eq(brv_show(o.archive, i, cut, sizeof cut), length);
+		cr_expect(memcmp(cut, text, sizeof cut - 1) == 0 && cut[sizeof cut - 1] == 0);
+		for (const char *at = text; sscanf(at, "%255[^\n]", line) >= 0 && !strstr(line, "not counted"); at = strchr(at, '\n') + 1) {
+			if (*at == '\n')
+				continue;
+			in_tree = strstr(line, "payload bytes:") || in_tree;
+			const char *last = strrchr(line, ' ');
+			bool cost = last && last - line > 60 && sscanf(last, "%llu", &value) == 1;
+			if (cost && strncmp(line, "sum", 3) == 0)
+				sum = value;
+			else if (cost && strncmp(line, "payload", 7) != 0)
+				parts += value;
+		}
+		brv_get_tensor(o.archive, i, &tensor, NULL);
+		cr_expect_eq(sum, tensor.archive_nbytes, "%s", text);
+		cr_expect_eq(parts, tensor.archive_nbytes, "%llu: %s", parts, text);
+		total += tensor.archive_nbytes;
+		cr_expect(brv_describe(o.archive, i, text, sizeof text) > 0);
+	}
+	cr_expect_lt(total, info.archive_nbytes);
+	close_sample(&o);
+}
+
+Test(runtime, every_range_of_the_sample)
+{
+	struct opened o;
+	brv_info info;
+	brv_error error;
+	open_sample(&o);
+	brv_get_info(o.archive, &info);
+	uint8_t *got = malloc(info.data_nbytes + 1);
+	for (uint64_t from = 0; from <= info.data_nbytes; from += 1 + from % 7)
+		for (uint64_t n = 0; from + n <= info.data_nbytes; n += 1 + (from + n) % 61) {
+			got[n] = 0xa5;
+			cr_assert_eq(brv_decode_data(o.archive, from, got, n, NULL, &error), BRV_SUCCESS, "%s", error.text);
+			cr_assert(memcmp(got, o.sample.data.data + from, n) == 0, "%lu bytes at %lu", (unsigned long)n, (unsigned long)from);
+			cr_assert_eq(got[n], 0xa5);
+		}
+	cr_expect_eq(brv_decode_data(o.archive, 1, got, info.data_nbytes, NULL, &error), BRV_E_NOTFOUND);
+	cr_expect_eq(brv_decode_data(o.archive, UINT64_MAX, got, 2, NULL, &error), BRV_E_NOTFOUND);
+	cr_expect_eq(brv_decode_range(o.archive, 0, 500, got, 13, NULL, &error), BRV_E_NOTFOUND);
+	cr_expect_eq(brv_decode_range(o.archive, 0, 512, got, 0, NULL, &error), BRV_SUCCESS);
+	cr_expect_eq(brv_decode_tensor(o.archive, 0, got, 511, NULL, &error), BRV_E_USAGE);
+	cr_expect_eq(brv_decode_tensor(o.archive, 99, got, 511, NULL, &error), BRV_E_NOTFOUND);
+	free(got);
+	close_sample(&o);
+}
+
+Test(runtime, many_tensors_any_threads)
+{
+	struct buffer bytes;
+	brv_archive *archive;
+	brv_error error;
+	brv_info info;
+	write_many(1500, mixed_size, &bytes);
+	cr_assert_eq(brv_open_memory(bytes.data, bytes.nbytes, NULL, &archive, &error), BRV_SUCCESS, "%s", error.text);
+	brv_get_info(archive, &info);
+	uint8_t *got = malloc(info.data_nbytes);
+	for (unsigned threads = 1; threads <= 9; threads += 2) {
+		brv_pool *pool;
+		cr_assert_eq(brv_pool_create(threads, &pool, &error), BRV_SUCCESS, "%s", error.text);
+		const brv_call call = { .struct_nbytes = sizeof call, .pool = pool };
+		memset(got, 0, info.data_nbytes);
+		cr_assert_eq(brv_decode_data(archive, 0, got, info.data_nbytes, &call, &error), BRV_SUCCESS, "%s", error.text);
+		cr_assert(is_data(got, 0, info.data_nbytes), "%u threads", threads);
+		for (uint64_t from = 1; from < info.data_nbytes; from = from * 3 + 1) {
+			uint64_t n = (info.data_nbytes - from) / 2 + 1;
+			cr_assert_eq(brv_decode_data(archive, from, got, n, &call, &error), BRV_SUCCESS, "%s", error.text);
+			cr_assert(is_data(got, from, n));
+		}
+		brv_pool_free(pool);
+	}
+	free(got);
+	brv_close(archive);
+	buffer_free(&bytes);
+}
+
+struct caller {
+	brv_archive *archive;
+	uint64_t from, nbytes;
+	bool ok;
+};
+
+static void *call_often(void *context)
+{
+	struct caller *caller = context;
+	uint8_t *got = malloc(caller->nbytes);
+	caller->ok = true;
+	for (unsigned i = 0; i < 20; i++)
+		caller->ok = caller->ok && brv_decode_data(caller->archive, caller->from, got, caller->nbytes, NULL, NULL) == BRV_SUCCESS &&
+			     is_data(got, caller->from, caller->nbytes);
+	free(got);
+	return NULL;
+}
+
+Test(runtime, several_callers_at_once)
+{
+	struct buffer bytes;
+	brv_archive *archive;
+	struct caller caller[4];
+	pthread_t thread[4];
+	write_many(200, mixed_size, &bytes);
+	cr_assert_eq(brv_open_memory(bytes.data, bytes.nbytes, NULL, &archive, NULL), BRV_SUCCESS);
+	for (unsigned i = 0; i < 4; i++) {
+		caller[i] = (struct caller){ archive, 1000 * i, 100000, false };
+		pthread_create(&thread[i], NULL, call_often, &caller[i]);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		pthread_join(thread[i], NULL);
+		cr_expect(caller[i].ok);
+	}
+	brv_close(archive);
+	buffer_free(&bytes);
+}
+
+struct counted {
+	const struct buffer *bytes;
+	uint64_t limit;
+};
+
+static int read_counted(void *context, uint64_t offset, void *buffer, size_t nbytes)
+{
+	const struct counted *source = context;
+	if (offset + nbytes > source->limit)
+		return EIO;
+	memcpy(buffer, source->bytes->data + offset, nbytes);
+	return 0;
+}
+
+Test(runtime, reader_callback)
+{
+	struct opened o;
+	brv_archive *archive;
+	brv_error error;
+	open_sample(&o);
+	struct counted source = { &o.bytes, o.bytes.nbytes };
+	const brv_reader reader = { read_counted, &source, o.bytes.nbytes };
+	uint8_t *got = malloc(o.sample.data.nbytes);
+	cr_assert_eq(brv_open_reader(&reader, NULL, &archive, &error), BRV_SUCCESS, "%s", error.text);
+	cr_assert_eq(brv_decode_data(archive, 0, got, o.sample.data.nbytes, NULL, &error), BRV_SUCCESS, "%s", error.text);
+	cr_expect(memcmp(got, o.sample.data.data, o.sample.data.nbytes) == 0);
+	source.limit -= 1;
+	cr_expect_eq(brv_decode_data(archive, 0, got, o.sample.data.nbytes, NULL, &error), BRV_E_IO);
+	cr_expect(strstr(error.text, strerror(EIO)), "%s", error.text);
+	brv_close(archive);
+	source.limit = 1000;
+	cr_expect_eq(brv_open_reader(&reader, NULL, &archive, &error), BRV_E_IO);
+	cr_expect_null(archive);
+	free(got);
+	close_sample(&o);
+}
+
+/* Writes the bytes into a pipe from a child, in pieces that fall anywhere; returns the end to read. */
+static int pipe_of(const struct buffer *bytes, size_t nbytes, pid_t *child)
+{
+	int ends[2];
+	cr_assert_eq(pipe(ends), 0);
+	*child = fork();
+	if (*child == 0) {
+		close(ends[0]);
+		for (size_t at = 0, n; at < nbytes; at += n) {
+			n = MIN(nbytes - at, 1 + at % 3000);
+			if (write(ends[1], bytes->data + at, n) != (ssize_t)n)
+				_exit(1);
+		}
+		_exit(0);
+	}
+	close(ends[1]);
+	return ends[0];
+}
+
+static void decode_pipe(const struct buffer *bytes, size_t nbytes, unsigned threads, brv_status_code expected, const uint8_t *data)
+{
+	pid_t child;
+	brv_archive *archive;
+	brv_error error = { "" };
+	brv_info info;
+	brv_pool *pool;
+	int fd = pipe_of(bytes, nbytes, &child);
+	brv_status_code status = brv_open_fd(fd, NULL, &archive, &error);
+	if (status == BRV_SUCCESS) {
+		cr_assert_eq(brv_pool_create(threads, &pool, &error), BRV_SUCCESS);
+		const brv_call call = { .struct_nbytes = sizeof call, .pool = pool };
+		brv_get_info(archive, &info);
+		uint8_t *got = malloc(info.data_nbytes);
+		status = brv_decode_data(archive, 0, got, info.data_nbytes, &call, &error);
+		if (status == BRV_SUCCESS)
+			cr_expect(data ? memcmp(got, data, info.data_nbytes) == 0 : is_data(got, 0, info.data_nbytes));
+		free(got);
+		brv_pool_free(pool);
+	}
+	brv_close(archive);
+	close(fd);
+	waitpid(child, NULL, 0);
+	cr_expect_eq(status, expected, "%zu of %zu bytes: %s", nbytes, bytes->nbytes, error.text);
+}
+
+Test(runtime, pipes)
+{
+	struct opened o;
+	struct buffer bytes;
+	open_sample(&o);
+	decode_pipe(&o.bytes, o.bytes.nbytes, 1, BRV_SUCCESS, o.sample.data.data);
+	decode_pipe(&o.bytes, o.bytes.nbytes, 3, BRV_SUCCESS, o.sample.data.data);
+	decode_pipe(&o.bytes, 100, 1, BRV_E_DAMAGED, NULL);
+	decode_pipe(&o.bytes, o.bytes.nbytes - 1, 1, BRV_E_DAMAGED, NULL);
+	buffer_put_u8(&o.bytes, 0);
+	decode_pipe(&o.bytes, o.bytes.nbytes - 1, 1, BRV_SUCCESS, o.sample.data.data);
+	write_many(1500, mixed_size, &bytes);
+	decode_pipe(&bytes, bytes.nbytes, 1, BRV_SUCCESS, NULL);
+	decode_pipe(&bytes, bytes.nbytes, 4, BRV_SUCCESS, NULL);
+	decode_pipe(&bytes, bytes.nbytes - 1, 4, BRV_E_DAMAGED, NULL);
+	buffer_put_u8(&bytes, 0);
+	decode_pipe(&bytes, bytes.nbytes, 4, BRV_E_DAMAGED, NULL);
+	buffer_free(&bytes);
+	close_sample(&o);
+}
+
+/* A file that is cut while it is open gives an error. */
+Test(runtime, file_that_shrinks)
+{
+	struct opened o;
+	brv_archive *archive;
+	brv_error error;
+	char path[] = "/tmp/brevis-test-XXXXXX";
+	open_sample(&o);
+	int fd = mkstemp(path);
+	cr_assert(fd >= 0 && write(fd, o.bytes.data, o.bytes.nbytes) == (ssize_t)o.bytes.nbytes);
+	cr_assert_eq(brv_open_path(path, NULL, &archive, &error), BRV_SUCCESS, "%s", error.text);
+	uint8_t *got = malloc(o.sample.data.nbytes);
+	cr_expect_eq(brv_decode_data(archive, 0, got, o.sample.data.nbytes, NULL, &error), BRV_SUCCESS, "%s", error.text);
+	cr_assert_eq(ftruncate(fd, (off_t)o.bytes.nbytes - 10), 0);
+	cr_expect_eq(brv_decode_data(archive, 0, got, o.sample.data.nbytes, NULL, &error), BRV_E_DAMAGED);
+	brv_close(archive);
+	cr_expect_eq(brv_open_path(path, NULL, &archive, &error), BRV_E_DAMAGED);
+	unlink(path);
+	cr_expect_eq(brv_open_path(path, NULL, &archive, &error), BRV_E_IO);
+	cr_expect_eq(brv_open_path("/tmp", NULL, &archive, &error), BRV_E_IO);
+	free(got);
+	close(fd);
+	close_sample(&o);
+}
+
+/* With any limit a call either works or says BRV_E_LIMIT, and enough is enough. */
+Test(runtime, memory_limits)
+{
+	struct opened o;
+	open_sample(&o);
+	uint8_t *got = malloc(o.sample.data.nbytes);
+	bool worked = false;
+	for (uint64_t limit = 1; limit < 16 << 20; limit += limit / 8 + 1) {
+		brv_archive *archive;
+		brv_error error;
+		const brv_options options = { .struct_nbytes = sizeof options, .memory_limit = limit };
+		brv_status_code status = brv_open_memory(o.bytes.data, o.bytes.nbytes, &options, &archive, &error);
+		if (status == BRV_SUCCESS)
+			status = brv_decode_data(archive, 0, got, o.sample.data.nbytes, NULL, &error);
+		cr_expect(status == BRV_E_LIMIT || (status == BRV_SUCCESS && memcmp(got, o.sample.data.data, o.sample.data.nbytes) == 0), "%s", error.text);
+		cr_expect(!worked || status == BRV_SUCCESS, "limit %lu: %s", (unsigned long)limit, error.text);
+		worked = status == BRV_SUCCESS;
+		brv_close(archive);
+	}
+	cr_expect(worked);
+	free(got);
+	close_sample(&o);
+}
+
+/* Tables that are dropped for lack of memory come back. */
+Test(runtime, tables_come_and_go)
+{
+	struct opened o;
+	brv_archive *archive;
+	brv_error error;
+	uint64_t limit = 0;
+	open_sample(&o);
+	uint8_t *got = malloc(o.sample.data.nbytes);
+	/* The least that works leaves no room for all tables at once. */
+	for (uint64_t step = 1 << 20; step; step /= 2) {
+		const brv_options options = { .struct_nbytes = sizeof options, .memory_limit = limit + step };
+		brv_status_code status = brv_open_memory(o.bytes.data, o.bytes.nbytes, &options, &archive, &error);
+		if (status == BRV_SUCCESS)
+			status = brv_decode_data(archive, 0, got, o.sample.data.nbytes, NULL, &error);
+		if (status != BRV_SUCCESS)
+			limit += step;
+		brv_close(archive);
+	}
+	const brv_options options = { .struct_nbytes = sizeof options, .memory_limit = limit + 1 };
+	cr_assert_eq(brv_open_memory(o.bytes.data, o.bytes.nbytes, &options, &archive, &error), BRV_SUCCESS, "%s", error.text);
+	for (unsigned i = 0; i < 30; i++) {
+		uint64_t tensor = i * 7 % (S_COUNT - S_CLASSED), nbytes = o.sample.data_offset[S_CLASSED + tensor + 1] - o.sample.data_offset[S_CLASSED + tensor];
+		cr_assert_eq(brv_decode_tensor(archive, tensor, got, nbytes, NULL, &error), BRV_SUCCESS, "%s", error.text);
+		cr_expect(memcmp(got, o.sample.data.data + o.sample.data_offset[S_CLASSED + tensor], nbytes) == 0);
+	}
+	brv_close(archive);
+	free(got);
+	close_sample(&o);
+}
+
+struct told {
+	uint64_t last, calls, stop_at;
+};
+
+static int tell(void *context, uint64_t done, uint64_t total)
+{
+	struct told *told = context;
+	cr_expect(done > told->last && done <= total);
+	told->last = done;
+	return ++told->calls == told->stop_at;
+}
+
+Test(runtime, progress_and_cancel)
+{
+	struct buffer bytes;
+	brv_archive *archive;
+	brv_error error;
+	brv_info info;
+	brv_pool *pool;
+	struct told told = { 0 };
+	write_many(1500, mixed_size, &bytes);
+	cr_assert_eq(brv_open_memory(bytes.data, bytes.nbytes, NULL, &archive, &error), BRV_SUCCESS);
+	cr_assert_eq(brv_pool_create(3, &pool, &error), BRV_SUCCESS);
+	brv_get_info(archive, &info);
+	uint8_t *got = malloc(info.data_nbytes);
+	const brv_call call = { .struct_nbytes = sizeof call, .pool = pool, .progress = tell, .progress_context = &told };
+	cr_expect_eq(brv_decode_data(archive, 0, got, info.data_nbytes, &call, &error), BRV_SUCCESS);
+	cr_expect_eq(told.last, info.data_nbytes);
+	cr_expect_gt(told.calls, 3);
+	told = (struct told){ .stop_at = 2 };
+	cr_expect_eq(brv_decode_data(archive, 0, got, info.data_nbytes, &call, &error), BRV_E_CANCELLED);
+	cr_expect_lt(told.last, info.data_nbytes);
+	free(got);
+	brv_pool_free(pool);
+	brv_close(archive);
+	buffer_free(&bytes);
+}
+
+/* Damage stays local: other tensors, and other chunks of the same, still decode. */
+Test(runtime, damage_stays_local)
+{
+	struct buffer bytes;
+	brv_archive *archive;
+	brv_error error;
+	uint8_t got[9000];
+	write_many(100, mixed_size, &bytes);
+	bytes.data[bytes.nbytes - 1] ^= 1;
+	cr_assert_eq(brv_open_memory(bytes.data, bytes.nbytes, NULL, &archive, &error), BRV_SUCCESS);
+	cr_expect_eq(brv_decode_tensor(archive, 99, got, sizeof got, NULL, &error), BRV_E_DAMAGED);
+	cr_expect(strstr(error.text, "t99") && strstr(error.text, "checksum"), "%s", error.text);
+	cr_expect_eq(brv_decode_tensor(archive, 97, got, sizeof got, NULL, &error), BRV_SUCCESS);
+	brv_close(archive);
+	const brv_options options = { .struct_nbytes = sizeof options, .no_checksums = 1 };
+	cr_assert_eq(brv_open_memory(bytes.data, bytes.nbytes, &options, &archive, &error), BRV_SUCCESS);
+	cr_expect_eq(brv_decode_tensor(archive, 99, got, sizeof got, NULL, &error), BRV_SUCCESS);
+	brv_close(archive);
+	buffer_free(&bytes);
+}
+
+Test(runtime, wrong_use)
+{
+	brv_archive *archive = (brv_archive *)1;
+	brv_error error;
+	brv_pool *pool;
+	cr_expect_eq(brv_open_path(NULL, NULL, &archive, &error), BRV_E_USAGE);
+	cr_expect_eq(brv_open_memory(NULL, 0, NULL, &archive, &error), BRV_E_USAGE);
+	cr_expect_eq(brv_open_memory("", 0, NULL, &archive, &error), BRV_E_DAMAGED);
+	cr_expect_null(archive);
+	cr_expect_eq(brv_open_reader(NULL, NULL, &archive, &error), BRV_E_USAGE);
+	cr_expect_eq(brv_pool_create(1 << 20, &pool, &error), BRV_E_USAGE);
+	cr_expect_str_eq(brv_status_text(BRV_E_DAMAGED), status_text(BRV_DAMAGED));
+	brv_close(NULL);
+	brv_pool_free(NULL);
+	char text[4096];
+	cr_expect(brv_cpu_report(text, sizeof text) > 0);
+	cr_expect(strstr(text, brv_isa()) != NULL);
+}
+
+/* A directory of its own for files. */
+static char *make_directory(char *path)
+{
+	strcpy(path, "/tmp/brevis-test-XXXXXX");
+	return mkdtemp(path);
+}
+
+static bool exists(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0;
+}
+
+Test(outfile, appears_whole)
+{
+	char dir[64], path[96], text[64] = "";
+	struct outfile out;
+	struct error err;
+	make_directory(dir);
+	snprintf(path, sizeof path, "%s/out", dir);
+	cr_assert_eq(outfile_open(&out, path, false, -1, &err), BRV_OK, "%s", err.text);
+	cr_expect_eq(outfile_reserve(&out, 1 << 20, &err), BRV_OK);
+	cr_expect_eq(outfile_write(&out, "world", 5, 6, &err), BRV_OK);
+	cr_expect_eq(outfile_write(&out, "hello ", 6, 0, &err), BRV_OK);
+	cr_expect_eq(outfile_read(&out, text, 11, 0, &err), BRV_OK);
+	cr_expect_str_eq(text, "hello world");
+	cr_expect_not(exists(path));
+	cr_expect_eq(outfile_commit(&out, 11, &err), BRV_OK, "%s", err.text);
+	cr_expect(exists(path));
+	cr_expect_eq(outfile_open(&out, path, false, -1, &err), BRV_USAGE);
+	int fd = open(path, O_RDONLY);
+	cr_expect_eq(outfile_open(&out, path, true, fd, &err), BRV_USAGE);
+	cr_expect(strstr(err.text, "same file"), "%s", err.text);
+	close(fd);
+	cr_expect_eq(outfile_open(&out, dir, true, -1, &err), BRV_USAGE);
+	cr_assert_eq(outfile_open(&out, path, true, -1, &err), BRV_OK);
+	cr_expect_eq(outfile_write(&out, "x", 1, 0, &err), BRV_OK);
+	outfile_abandon(&out);
+	outfile_abandon(&out);
+	struct stat st;
+	cr_expect(stat(path, &st) == 0 && st.st_size == 11);
+	unlink(path);
+	cr_expect_eq(rmdir(dir), 0, "something was left");
+}
+
+Test(outfile, target_that_appears_meanwhile)
+{
+	char dir[64], path[96];
+	struct outfile out;
+	struct error err;
+	make_directory(dir);
+	snprintf(path, sizeof path, "%s/out", dir);
+	cr_assert_eq(outfile_open(&out, path, false, -1, &err), BRV_OK);
+	close(open(path, O_CREAT | O_WRONLY, 0600));
+	cr_expect_eq(outfile_commit(&out, 0, &err), BRV_USAGE);
+	unlink(path);
+	cr_expect_eq(rmdir(dir), 0, "something was left");
+}
+
+static unsigned count_entries(const char *dir)
+{
+	char command[128];
+	unsigned n = 0;
+	snprintf(command, sizeof command, "ls -A %s | wc -l", dir);
+	FILE *pipe_ = popen(command, "r");
+	cr_assert_eq(fscanf(pipe_, "%u", &n), 1);
+	pclose(pipe_);
+	return n;
+}
+
+/* What a killed process left is removed by the next run for the same target; what a living one writes is not. */
+Test(outfile, stale_temporaries)
+{
+	char dir[64], path[96], other[96];
+	struct outfile out, living;
+	struct error err;
+	make_directory(dir);
+	snprintf(path, sizeof path, "%s/out", dir);
+	snprintf(other, sizeof other, "%s/out2", dir);
+	pid_t child = fork();
+	if (child == 0) {
+		outfile_open(&out, path, false, -1, &err);
+		raise(SIGKILL);
+	}
+	waitpid(child, NULL, 0);
+	cr_expect_eq(count_entries(dir), 1);
+	cr_assert_eq(outfile_open(&out, other, false, -1, &err), BRV_OK);
+	outfile_abandon(&out);
+	cr_expect_eq(count_entries(dir), 1, "another target's was removed");
+	cr_assert_eq(outfile_open(&living, path, false, -1, &err), BRV_OK);
+	cr_expect_eq(count_entries(dir), 1);
+	cr_assert_eq(outfile_open(&out, path, false, -1, &err), BRV_OK);
+	cr_expect_eq(count_entries(dir), 2);
+	outfile_abandon(&out);
+	cr_expect_eq(outfile_commit(&living, 0, &err), BRV_OK);
+	unlink(path);
+	cr_expect_eq(rmdir(dir), 0, "something was left");
+}
+
+Test(outfile, signals)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
+	char dir[64], path[96];
+	make_directory(dir);
+	snprintf(path, sizeof path, "%s/out", dir);
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+		int state;
+		pid_t child = fork();
+		if (child == 0) {
+			struct outfile out;
+			struct error err;
+			signal(numbers[i], SIG_DFL);
+			outfile_catch_signals();
+			outfile_open(&out, path, false, -1, &err);
+			raise(numbers[i]);
+			_exit(0);
+		}
+		waitpid(child, &state, 0);
+		cr_expect(WIFSIGNALED(state) && WTERMSIG(state) == numbers[i], "signal %d", numbers[i]);
+		cr_expect_eq(count_entries(dir), 0, "signal %d", numbers[i]);
+	}
+	rmdir(dir);
+}
+
+Test(outfile, full_disk_and_long_names)
+{
+	struct outfile out;
+	struct error err;
+	char dir[64], path[400];
+	cr_assert_eq(outfile_open(&out, "/dev/full", false, -1, &err), BRV_OK);
+	cr_expect(out.sequential);
+	cr_expect_eq(outfile_write(&out, "x", 1, 0, &err), BRV_IO);
+	outfile_abandon(&out);
+	cr_expect_eq(outfile_open(&out, "/nowhere/at/all", false, -1, &err), BRV_IO);
+	make_directory(dir);
+	snprintf(path, sizeof path, "%s/%0255d", dir, 1);
+	cr_assert_eq(outfile_open(&out, path, false, -1, &err), BRV_OK, "%s", err.text);
+	cr_expect_eq(outfile_commit(&out, 0, &err), BRV_OK, "%s", err.text);
+	unlink(path);
+	cr_expect_eq(rmdir(dir), 0);
+}
+
+Test(text, numbers_and_sizes)
+{
+	static const struct {
+		const char *text;
+		bool ok;
+		uint64_t value;
+	} sizes[] = {
+		{ "0", true, 0 }, { "64M", true, 64 << 20 }, { "2G", true, 2ull << 30 }, { "1k", true, 1024 }, { "1KiB", true, 1024 },
+		{ "3MB", true, 3 << 20 }, { "7T", true, 7ull << 40 }, { "5B", true, 5 }, { "", false, 0 }, { "M", false, 0 }, { "1X", false, 0 },
+		{ "-1", false, 0 }, { "1 ", false, 0 }, { "9223372036854775807", true, INT64_MAX }, { "9223372036854775808", false, 0 },
+		{ "8388608T", false, 0 }, { "99999999999999999999", false, 0 }, { "1i", false, 0 },
+	};
+	uint64_t value;
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		bool ok = text_size(sizes[i].text, &value);
+		cr_expect(ok == sizes[i].ok && (!ok || value == sizes[i].value), "%s", sizes[i].text);
+	}
+	cr_expect(text_number("18446744073709551615", 0, UINT64_MAX, &value) && value == UINT64_MAX);
+	cr_expect_not(text_number("18446744073709551616", 0, UINT64_MAX, &value));
+	cr_expect_not(text_number("3", 4, 5, &value));
+	cr_expect_not(text_number("+4", 4, 5, &value));
+}
+
+Test(text, safe)
+{
+	char out[64];
+	cr_expect_eq(text_safe((const uint8_t *)"a\n\0\x1b\\\xff\xc3\xa9", 8, out, sizeof out), 1 + 4 + 4 + 4 + 2 + 4 + 2);
+	cr_expect_str_eq(out, "a\\x0a\\x00\\x1b\\\\\\xff\xc3\xa9");
+	cr_expect_eq(text_safe((const uint8_t *)"a\nb", 3, out, 5), 6);
+	cr_expect_str_eq(out, "a");
+	cr_expect_eq(text_safe((const uint8_t *)"", 0, out, 5), 0);
+	cr_expect_str_eq(out, "");
+	char size[16];
+	cr_expect_str_eq(text_nbytes(1536, size), "1.5 KiB");
+	cr_expect_str_eq(text_nbytes(UINT64_MAX, size), "16.0 EiB");
+}
+
+Test(cpus, threads)
+{
+	struct error err;
+	unsigned threads;
+	struct cpus cpus;
+	cpus_detect(&cpus);
+	cr_expect(cpus.affinity >= 1 && cpus.usable >= 1 && cpus.usable <= cpus.affinity);
+	unsetenv("BREVIS_THREADS");
+	cr_expect(cpus_threads(0, &threads, &err) == BRV_OK && threads == cpus.usable);
+	cr_expect(cpus_threads(7, &threads, &err) == BRV_OK && threads == 7);
+	setenv("BREVIS_THREADS", "3", 1);
+	cr_expect(cpus_threads(0, &threads, &err) == BRV_OK && threads == 3);
+	setenv("BREVIS_THREADS", "3x", 1);
+	cr_expect_eq(cpus_threads(0, &threads, &err), BRV_USAGE);
+	setenv("BREVIS_THREADS", "0", 1);
+	cr_expect_eq(cpus_threads(0, &threads, &err), BRV_USAGE);
+}
