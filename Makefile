@@ -1,13 +1,26 @@
-# Makefile: build, test, bench. `make help` lists the targets.
+# Makefile: build, test, install. `make help` lists the targets. SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
+JOBS    ?= $(shell nproc 2>/dev/null || echo 1)
+PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
+ifeq ($(origin CC),default)
+CC      := gcc
+endif
+ARCH    := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
+VERSION := $(shell sed -n 's/^.define BRV_VERSION_STRING "\(.*\)"/\1/p' runtime/brevis.h)
+SONAME  := libbrevis.so.$(firstword $(subst ., ,$(VERSION)))
+
+# SAN=1: a second build, in its own directory, that aborts at the first undefined behaviour, bad access or leak.
+ifdef SAN
+BUILD   ?= build-asan
+CFLAGS  ?= -O1 -g
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+endif
 BUILD   ?= build
-CC      ?= gcc
-AR      ?= ar
-ARCH    := $(shell $(CC) -dumpmachine | cut -d- -f1)
-WARN    := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
 CFLAGS  ?= -O3 -g
-ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(EXTRA_CFLAGS)
+WARN    := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
+ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(SANITIZE) $(EXTRA_CFLAGS)
 LDLIBS_RUNTIME := -lxxhash -lpthread
 LDLIBS_SYNTH   := -ljansson -lm $(LDLIBS_RUNTIME)
 LDLIBS_TEST    := -lcriterion $(LDLIBS_SYNTH)
@@ -25,43 +38,116 @@ COMMON_SRC  := $(wildcard common/*.c)
 BODY_SRC    := $(wildcard kernels/op_*.c kernels/enc_*.c) kernels/set.c
 KERNEL_SRC  := $(filter-out $(BODY_SRC),$(wildcard kernels/*.c)) \
 	       $(if $(filter x86_64,$(ARCH)),$(wildcard kernels/x86/*.c),$(wildcard kernels/arm/*.c))
-RUNTIME_SRC := $(filter-out runtime/%_main.c runtime/cmd_%.c,$(wildcard runtime/*.c))
-CLI_SRC     := $(wildcard runtime/cmd_*.c) runtime/brevis_main.c
+CLI_SRC     := $(wildcard runtime/cmd_*.c) runtime/cli.c runtime/brevis_main.c
+RUNTIME_SRC := $(filter-out $(CLI_SRC),$(wildcard runtime/*.c))
 SYNTH_SRC   := $(filter-out synth/%_main.c,$(wildcard synth/*.c))
 TEST_SRC    := $(wildcard tests/*.c tests/ops/*.c)
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
+RUNTIME_OBJ := $(call obj,$(RUNTIME_SRC))
 BODY_OBJ    := $(foreach s,$(SETS),$(patsubst %.c,$(BUILD)/%.$(s).o,$(BODY_SRC)))
-LIB_OBJ     := $(call obj,$(COMMON_SRC) $(KERNEL_SRC) $(RUNTIME_SRC)) $(BODY_OBJ)
+CORE_OBJ    := $(RUNTIME_OBJ) $(call obj,$(COMMON_SRC) $(KERNEL_SRC)) $(BODY_OBJ)
+include scripts/cross.mk
 
-.PHONY: help build runtime synth clean
+# One short line for each file made; V=1 shows the commands themselves, -s nothing.
+Q   := $(if $(V),,@)
+say  = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),@:,@echo "  $(1) $@")
+
+.PHONY: help deps build runtime synth tests demo check asan lint fmt install clean distclean
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+deps: ## install the Debian packages that are missing
+	@scripts/install-deps test
 
 build: runtime synth ## the two commands and the library
-runtime: $(BUILD)/brevis $(BUILD)/libbrevis.a ## command brevis and libbrevis, C only
+runtime: $(BUILD)/brevis $(BUILD)/libbrevis.a $(BUILD)/libbrevis.so $(BUILD)/brevis.pc ## command brevis and libbrevis, C only
 synth: $(BUILD)/brevis-synth ## command brevis-synth
+tests: $(BUILD)/tests.bin ## the C tests
 
-$(BUILD)/libbrevis.a: $(LIB_OBJ)
-	rm -f $@; $(AR) rcs $@ $^
-$(BUILD)/brevis: $(call obj,$(CLI_SRC)) $(BUILD)/libbrevis.a
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_RUNTIME) $(LDFLAGS)
-$(BUILD)/brevis-synth: $(call obj,$(SYNTH_SRC) synth/synth_main.c) $(BUILD)/libbrevis.a
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_SYNTH) $(LDFLAGS)
-$(BUILD)/tests.bin: $(call obj,$(TEST_SRC) $(SYNTH_SRC)) $(BUILD)/libbrevis.a
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_TEST) $(LDFLAGS)
+demo: ## from nothing: install, build, fetch a real model, compress, unpack, compare, measure
+	@scripts/install-deps test
+	+@$(MAKE) -s -j$(JOBS) build
+	@scripts/fetch-models demo
+	@scripts/demo $(BUILD)
+
+check: ## everything: rules, every test natively and under sanitizers
+	@scripts/install-deps test
+	+@$(MAKE) -s -j$(JOBS) build tests
+	+@$(MAKE) -s -j$(JOBS) SAN=1 build tests
+	@scripts/make-venv
+	@scripts/fetch-models test
+	@scripts/run-tests $(BUILD) build-asan
+
+asan: ## every test under sanitizers only
+	@scripts/install-deps test
+	+@$(MAKE) -s -j$(JOBS) SAN=1 build tests
+	@scripts/make-venv
+	@scripts/fetch-models test
+	@scripts/run-tests build-asan
+
+lint: ## rules that need no build: who includes whom, documents that agree with the code
+	@scripts/check-includes
+	@scripts/check-docs
+
+fmt: ## clang-format on all C
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+install: build ## DESTDIR, PREFIX (/usr/local), LIBDIR
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(LIBDIR)/pkgconfig
+	install $(BUILD)/brevis $(BUILD)/brevis-synth $(DESTDIR)$(PREFIX)/bin
+	install -m 644 runtime/brevis.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(BUILD)/libbrevis.a $(DESTDIR)$(LIBDIR)
+	install -m 644 $(BUILD)/libbrevis.so $(DESTDIR)$(LIBDIR)/libbrevis.so.$(VERSION)
+	ln -sf libbrevis.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libbrevis.so
+	install -m 644 $(BUILD)/brevis.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+
+clean: ## remove what was built; downloads stay
+	rm -rf build-asan
+	find $(BUILD) -mindepth 1 -maxdepth 1 ! -name models ! -name venv -exec rm -rf {} +
+distclean: ## remove downloads too
+	rm -rf build build-asan
+
+# All objects, for what is built here; and the library for others: one object in which only brv_ names are left.
+$(BUILD)/internal.a: $(CORE_OBJ)
+	$(call say,AR  )
+	$(Q)rm -f $@; $(AR) rcs $@ $^
+$(BUILD)/libbrevis.a: $(RUNTIME_OBJ) $(BUILD)/internal.a
+	$(call say,AR  )
+	$(Q)$(CC) -r -nostdlib -o $(BUILD)/libbrevis.o $^
+	$(Q)objcopy --localize-hidden $(BUILD)/libbrevis.o
+	$(Q)rm -f $@; $(AR) rcs $@ $(BUILD)/libbrevis.o
+$(BUILD)/libbrevis.so: $(RUNTIME_OBJ) $(BUILD)/internal.a
+	$(call say,LD  )
+	$(Q)$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(SONAME) $(if $(SANITIZE),,-Wl,-z,defs) -o $@ $^ $(LDLIBS_RUNTIME) $(LDFLAGS)
+$(BUILD)/brevis: $(call obj,$(CLI_SRC)) $(BUILD)/internal.a
+	$(call say,LD  )
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_RUNTIME) $(LDFLAGS)
+$(BUILD)/brevis-synth: $(call obj,$(SYNTH_SRC) synth/synth_main.c) $(BUILD)/internal.a
+	$(call say,LD  )
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_SYNTH) $(LDFLAGS)
+$(BUILD)/tests.bin: $(call obj,$(TEST_SRC) $(SYNTH_SRC)) $(TEST_SET_OBJ) $(BUILD)/internal.a
+	$(call say,LD  )
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_TEST) $(LDFLAGS)
+
+.PHONY: FORCE
+$(BUILD)/brevis.pc: FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'includedir=$${prefix}/include' '' 'Name: brevis' \
+	  'Description: decoder of Brevis archives of model checkpoints' 'Version: $(VERSION)' 'Libs: -L$${libdir} -lbrevis' \
+	  'Libs.private: $(LDLIBS_RUNTIME)' 'Cflags: -I$${includedir}' >$@
 
 define set_rule
 $(BUILD)/%.$(1).o: %.c
-	@mkdir -p $$(@D)
-	$(CC) $$(ALL_CFLAGS) $$(FLAGS_$(1)) -DKN_SET=$(1) -DKN_SET_$(1) -MMD -MP -c -o $$@ $$<
+	$$(call say,CC  )
+	$$(Q)mkdir -p $$(@D)
+	$$(Q)$(CC) $$(ALL_CFLAGS) $$(FLAGS_$(1)) -DKN_SET=$(1) -DKN_SET_$(1) -MMD -MP -c -o $$@ $$<
 endef
-$(foreach s,$(SETS),$(eval $(call set_rule,$(s))))
+$(foreach s,$(SETS) $(TEST_SETS),$(eval $(call set_rule,$(s))))
 $(BUILD)/%.o: %.c
-	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-
-clean: ## remove what was built
-	rm -rf $(BUILD)
+	$(call say,CC  )
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/bytecode.h"
 
-#include <stdio.h>
+#include "common/text.h"
 
 static const struct bc_opinfo ops[256] = {
 #define OP(op_code, id, op_name, lo, hi, width, words_rule, widths_rule, pay, tab, kernel, text)                                   \
@@ -31,23 +31,27 @@ static enum brv_status check_operands(const struct bc_program *program, unsigned
 	default: break;
 	}
 	if (imm_limit && in->imm >= imm_limit)
-		return fail(err, BRV_DAMAGED, "instruction %u: operand %llu of %s is out of range", i, (unsigned long long)in->imm, ops[in->op].name);
+		return fail(err, BRV_DAMAGED, "instruction %u: operand %llu of %s is out of range", i,
+			    (unsigned long long)in->imm, ops[in->op].name);
 	if ((in->op == OP_REPEAT || in->op == OP_GATE) && in->imm == 0)
 		return fail(err, BRV_DAMAGED, "instruction %u: operand of %s is 0", i, ops[in->op].name);
 	if (in->op == OP_WEAVE)
 		for (unsigned k = 0; k < 4; k++)
 			if (!(in->imm >> (16 * k) & 0xffff) != (k >= in->nargs))
-				return fail(err, BRV_DAMAGED, "instruction %u: run length %u of weave does not fit its %u arguments", i, k, in->nargs);
+				return fail(err, BRV_DAMAGED, "instruction %u: run length %u of weave does not fit its %u arguments", i, k,
+					    in->nargs);
 	if (in->op == OP_REF && in->width != 8 && in->width != 16 && in->width != 32 && in->width != 64)
 		return fail(err, BRV_DAMAGED, "instruction %u: ref of width %u", i, in->width);
 	for (unsigned k = 0; k < in->nargs; k++) {
 		const unsigned width = program->instr[program->arg[program->arg_at[i] + k]].width;
 		sum += width;
 		if (ops[in->op].widths == WIDTHS_SAME && width != in->width)
-			return fail(err, BRV_DAMAGED, "instruction %u: %s of width %u has an argument of width %u", i, ops[in->op].name, in->width, width);
+			return fail(err, BRV_DAMAGED, "instruction %u: %s of width %u has an argument of width %u", i, ops[in->op].name,
+				    in->width, width);
 	}
 	if (ops[in->op].widths == WIDTHS_SUM && sum != in->width)
-		return fail(err, BRV_DAMAGED, "instruction %u: arguments of %llu bits make a word of %u", i, (unsigned long long)sum, in->width);
+		return fail(err, BRV_DAMAGED, "instruction %u: arguments of %llu bits make a word of %u", i, (unsigned long long)sum,
+			    in->width);
 	if (in->flags & ~(BC_CARRY | BC_CLASSED))
 		return fail(err, BRV_VERSION, "instruction %u: unknown flags 0x%x", i, in->flags);
 	if ((in->flags & BC_CARRY && !is_rans) || (in->flags & BC_CLASSED && !is_rans && in->op != OP_GATE) ||
@@ -79,7 +83,8 @@ static enum brv_status check_classed(const struct bc_program *program, unsigned 
 	for (unsigned at = i; at + 1u < program->ninstr;) {
 		at = program->parent[at];
 		if (ops[program->instr[at].op].words != WORDS_SAME)
-			return fail(err, BRV_DAMAGED, "instruction %u: classes under %s, which moves words", i, ops[program->instr[at].op].name);
+			return fail(err, BRV_DAMAGED, "instruction %u: classes under %s, which moves words", i,
+				    ops[program->instr[at].op].name);
 	}
 	return BRV_OK;
 }
@@ -101,7 +106,8 @@ enum brv_status program_link(struct bc_program *program, struct error *err)
 		if (in->width < 1 || in->width > info->max_width)
 			return fail(err, BRV_DAMAGED, "instruction %u: %s of width %u", i, info->name, in->width);
 		if (in->nargs < info->min_args || in->nargs > info->max_args || in->nargs > depth)
-			return fail(err, BRV_DAMAGED, "instruction %u: %s of %u arguments, %u registers at hand", i, info->name, in->nargs, depth);
+			return fail(err, BRV_DAMAGED, "instruction %u: %s of %u arguments, %u registers at hand", i, info->name,
+				    in->nargs, depth);
 		depth -= in->nargs;
 		program->arg_at[i] = (uint8_t)nargs;
 		for (unsigned k = 0; k < in->nargs; k++) {
@@ -137,12 +143,14 @@ static enum brv_status argument_words(const struct bc_program *program, unsigned
 		break;
 	case WORDS_SPLIT:
 		if (in->imm > n)
-			return fail(err, BRV_DAMAGED, "instruction %u: concat at %llu of %llu words", i, (unsigned long long)in->imm, (unsigned long long)n);
+			return fail(err, BRV_DAMAGED, "instruction %u: concat at %llu of %llu words", i, (unsigned long long)in->imm,
+				    (unsigned long long)n);
 		nwords[arg[0]] = in->imm, nwords[arg[1]] = n - in->imm;
 		break;
 	case WORDS_DIVIDE:
 		if (n % in->imm)
-			return fail(err, BRV_DAMAGED, "instruction %u: %llu words are not %llu repeats", i, (unsigned long long)n, (unsigned long long)in->imm);
+			return fail(err, BRV_DAMAGED, "instruction %u: %llu words are not %llu repeats", i, (unsigned long long)n,
+				    (unsigned long long)in->imm);
 		nwords[arg[0]] = n / in->imm;
 		break;
 	case WORDS_LESS1: nwords[arg[0]] = n - 1; break;
@@ -150,7 +158,8 @@ static enum brv_status argument_words(const struct bc_program *program, unsigned
 		for (unsigned k = 0; k < in->nargs; k++)
 			period += in->imm >> (16 * k) & 0xffff;
 		if (n % period)
-			return fail(err, BRV_DAMAGED, "instruction %u: %llu words are no records of %llu", i, (unsigned long long)n, (unsigned long long)period);
+			return fail(err, BRV_DAMAGED, "instruction %u: %llu words are no records of %llu", i, (unsigned long long)n,
+				    (unsigned long long)period);
 		for (unsigned k = 0; k < in->nargs; k++)
 			nwords[arg[k]] = n / period * (in->imm >> (16 * k) & 0xffff);
 		break;
@@ -179,95 +188,89 @@ enum brv_status program_words(const struct bc_program *program, uint64_t n, cons
 	return BRV_OK;
 }
 
-/* Text that is cut off, not overrun. */
-struct text {
-	char *at;
-	size_t left;
-	bool cut;
-};
+/* Whether there is an operand to show. */
+static bool has_operand(const struct bc_instr *in) { return in->imm || in->op == OP_CONST || in->op == OP_CONCAT; }
 
-static void put(struct text *text, const char *string)
+/* The operand as people read it: run lengths, a set of classes in binary, large words in hexadecimal. */
+static void put_operand(struct text_out *text, const struct bc_instr *in)
 {
-	size_t n = strlen(string);
+	const char *separator = "";
 
-	if (n >= text->left)
-		n = text->left - 1, text->cut = true;
-	memcpy(text->at, string, n);
-	text->at += n, text->left -= n;
-	*text->at = 0;
+	switch (in->op) {
+	case OP_WEAVE:
+		for (unsigned k = 0; k < MIN(in->nargs, 4u); k++, separator = " ")
+			text_add(text, "%s%u", separator, (unsigned)(in->imm >> (16 * k) & 0xffff));
+		break;
+	case OP_GATE:
+		text_add(text, "0b");
+		for (unsigned bit = 1u << (31 - __builtin_clz((unsigned)in->imm | 1)); bit; bit >>= 1)
+			text_add(text, "%d", (in->imm & bit) != 0);
+		break;
+	case OP_CONST: case OP_MAP_XOR: case OP_MAP_ADD:
+		text_add(text, in->imm < 1000 ? "%llu" : "0x%llx", (unsigned long long)in->imm);
+		break;
+	default: text_add(text, "%llu", (unsigned long long)in->imm);
+	}
 }
 
-static void put_operands(struct text *text, const struct bc_instr *in)
+static void put_flags(struct text_out *text, const struct bc_instr *in)
 {
-	char number[64];
+	if (in->flags & BC_CLASSED && in->op != OP_GATE)
+		text_add(text, " classed");
+	if (in->flags & BC_CARRY)
+		text_add(text, " carry r%u", in->aux);
+}
 
-	if (in->op == OP_WEAVE) {
-		for (unsigned k = 0; k < in->nargs; k++) {
-			snprintf(number, sizeof(number), "%s%u", k ? "," : " runs ", (unsigned)(in->imm >> (16 * k) & 0xffff));
-			put(text, number);
-		}
-	} else if (in->imm || in->op == OP_CONST || in->op == OP_CONCAT) {
-		snprintf(number, sizeof(number), in->imm > 65535 && in->op != OP_CONCAT && in->op != OP_REPEAT ? " 0x%llx" : " %llu",
-			 (unsigned long long)in->imm);
-		put(text, number);
-	}
+static struct text_out start_text(char *out, size_t size)
+{
+	if (size)
+		*out = 0;
+	return (struct text_out){ out, size, 0 };
 }
 
 void instr_print(const struct bc_instr *in, char *out, size_t size)
 {
-	struct text text = { out, size, false };
+	struct text_out text = start_text(out, size);
 	const struct bc_opinfo *info = bc_opinfo(in->op);
-	char part[32];
 
-	if (!size)
-		return;
-	*out = 0;
-	put(&text, info ? info->name : "unknown");
-	snprintf(part, sizeof(part), " w%u", in->width);
-	put(&text, part);
-	put_operands(&text, in);
-	if (in->flags & BC_CLASSED)
-		put(&text, " classed");
-	if (in->flags & BC_CARRY) {
-		snprintf(part, sizeof(part), " carry r%u", in->aux);
-		put(&text, part);
+	if (info)
+		text_add(&text, "%s w%u", info->name, in->width);
+	else
+		text_add(&text, "unknown 0x%02x w%u", in->op, in->width);
+	if (has_operand(in)) {
+		text_add(&text, in->op == OP_WEAVE ? " runs " : " imm ");
+		put_operand(&text, in);
 	}
+	put_flags(&text, in);
 }
 
-/* Arguments are nested by walking the post-order backward with a stack of what is still to be closed, not by recursion: a token list is built from
- * the end. Depth is bounded by BC_MAX_INSTR. */
+/* From the root down, with a stack of the instructions whose arguments are being written and how many of them are. */
 void program_print(const struct bc_program *program, char *out, size_t size)
 {
-	struct text text = { out, size, false };
-	uint8_t stack[BC_MAX_INSTR], next[BC_MAX_INSTR];
+	struct text_out text = start_text(out, size);
+	uint8_t stack[BC_MAX_INSTR], done[BC_MAX_INSTR];
 	unsigned depth = 1;
-	char part[32];
 
-	if (!size)
-		return;
-	*out = 0;
-	stack[0] = (uint8_t)(program->ninstr - 1), next[0] = 0;
+	stack[0] = (uint8_t)(program->ninstr - 1), done[0] = 0;
 	while (depth) {
-		const unsigned i = stack[depth - 1], k = next[depth - 1];
+		const unsigned i = stack[depth - 1], k = done[depth - 1]++;
 		const struct bc_instr *in = &program->instr[i];
-		if (k == 0) {
-			put(&text, ops[in->op].name);
-			put_operands(&text, in);
-			if (!in->nargs) {
-				snprintf(part, sizeof(part), ":%u%s", in->width, in->flags & BC_CLASSED ? "*" : "");
-				put(&text, part);
-			}
-		}
-		if (k == in->nargs) {
-			put(&text, in->nargs ? ")" : "");
-			depth--;
+		if (k == 0)
+			text_add(&text, in->nargs ? "%s" : "%s:%u", ops[in->op].name, in->width);
+		if (k < in->nargs) {
+			text_add(&text, k ? ", " : "(");
+			stack[depth] = program->arg[program->arg_at[i] + k], done[depth] = 0;
+			depth++;
 			continue;
 		}
-		put(&text, k ? ", " : "(");
-		next[depth - 1]++;
-		stack[depth] = program->arg[program->arg_at[i] + k], next[depth] = 0;
-		depth++;
+		if (has_operand(in)) {
+			text_add(&text, in->nargs ? ", " : "(");
+			put_operand(&text, in);
+		}
+		text_add(&text, in->nargs || has_operand(in) ? ")" : "");
+		put_flags(&text, in);
+		depth--;
 	}
-	if (text.cut && size > 4)
+	if (text.length >= size && size > 4)
 		memcpy(out + size - 4, "...", 4);
 }

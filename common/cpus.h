@@ -16,8 +16,8 @@ struct cpus {
 };
 void cpus_detect(struct cpus *out);
 
-/* Threads to use: `asked` if > 0 (an option), else BREVIS_THREADS if set, else the default. BRV_USAGE if BREVIS_THREADS is no number of 1..CPUS_MAX,
- * or asked is above CPUS_MAX. */
+/* Threads to use: `asked` if > 0 (an option), else BREVIS_THREADS if set, else the default. BRV_USAGE if BREVIS_THREADS is no
+ * number of 1..CPUS_MAX, or asked is above CPUS_MAX. */
 enum brv_status cpus_threads(unsigned asked, unsigned *out, struct error *err);
 
 #endif

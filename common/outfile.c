@@ -184,7 +184,8 @@ static enum brv_status look_at_target(const char *path, bool force, int input_fd
 		return errno == ENOENT ? BRV_OK : fail_errno(err, "cannot look at the output file");
 	if (S_ISDIR(target.st_mode))
 		return fail(err, BRV_USAGE, "the output is a directory");
-	if (input_fd >= 0 && fstat(input_fd, &input) == 0 && S_ISREG(target.st_mode) && input.st_dev == target.st_dev && input.st_ino == target.st_ino)
+	if (input_fd >= 0 && fstat(input_fd, &input) == 0 && S_ISREG(target.st_mode) && input.st_dev == target.st_dev &&
+	    input.st_ino == target.st_ino)
 		return fail(err, BRV_USAGE, "input and output are the same file");
 	*direct = !S_ISREG(target.st_mode);
 	if (!*direct && !force)

@@ -18,8 +18,9 @@ struct outfile {
 	int slot;                       /* of the signal handler's list, -1: none */
 };
 
-/* Starts the output file `path`; "-" is stdout. Fails with BRV_USAGE if the target exists and not `force`, or is a directory, or is the same file
- * as the open descriptor input_fd (-1: none), forced or not; with BRV_IO otherwise. On failure there is nothing to abandon. */
+/* Starts the output file `path`; "-" is stdout. Fails with BRV_USAGE if the target exists and not `force`, or is a directory, or
+ * is the same file as the open descriptor input_fd (-1: none), forced or not; with BRV_IO otherwise. On failure there is nothing
+ * to abandon. */
 enum brv_status outfile_open(struct outfile *out, const char *path, bool force, int input_fd, struct error *err);
 
 /* Reserves nbytes on disk, so that a full disk shows before the work and not after it. Where the file system cannot, nothing happens. */

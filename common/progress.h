@@ -15,7 +15,8 @@ struct progress {
 /* wanted: false for -q, --no-progress and --json. */
 void progress_start(struct progress *progress, const char *label, bool wanted);
 
-/* Shows done of total (bytes, say), at most ten times a second. The signature is brv_progress_fn's; always returns 0. Not thread-safe by itself. */
+/* Shows done of total (bytes, say), at most ten times a second. The signature is brv_progress_fn's; always returns 0. Not
+ * thread-safe by itself. */
 int progress_update(void *progress, uint64_t done, uint64_t total);
 
 /* Removes the line; call before anything else is printed. */

@@ -12,7 +12,8 @@
 /* A whole decimal number, nothing around it, low..high. False otherwise. */
 bool text_number(const char *text, uint64_t low, uint64_t high, uint64_t *out);
 
-/* A size: a number with nothing, K, M, G or T (powers of 1024; k, KiB, KB, B and the like are taken too) behind it. False if malformed or 2^63 or more. */
+/* A size: a number with nothing, K, M, G or T (powers of 1024; k, KiB, KB, B and the like are taken too) behind it. False if
+ * malformed or 2^63 or more. */
 bool text_size(const char *text, uint64_t *out);
 
 /* The bytes as text without control characters, line ends, bytes that are not UTF-8 (each as \xNN) and backslashes (as \\). Always

@@ -11,12 +11,13 @@ CPU_SET(avx2)
 CPU_SET(avx512)
 CPU_SET(neon)
 CPU_SET(hwy)
+#ifdef KN_TEST_SETS
+CPU_SET(neon_simde)
+CPU_SET(avx2_simde)
+#endif
 #undef CPU_SET
 
 /* Whether a set that is supported should only be used when it is asked for. */
 bool cpu_avoids(const char *set);
-
-/* The CPU's name and the features found, for people. */
-void cpu_describe(char *text, size_t size);
 
 #endif

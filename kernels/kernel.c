@@ -7,6 +7,21 @@
 
 extern const struct kn_set kn_set_scalar, kn_set_avx2, kn_set_avx512, kn_set_neon, kn_set_hwy;
 
+/* Sets of the test programs only: bodies of other machines, or of newer ones, through SIMDe. Only used if asked for. */
+#ifdef KN_TEST_SETS
+extern const struct kn_set kn_set_avx2_simde;
+bool kn_supported_avx2_simde(void) { return true; }
+const char *kn_why_avx2_simde(void) { return "runs everywhere"; }
+#ifdef __aarch64__
+#define TEST_SETS &kn_set_avx2_simde,
+#else
+extern const struct kn_set kn_set_neon_simde;
+bool kn_supported_neon_simde(void) { return true; }
+const char *kn_why_neon_simde(void) { return "runs everywhere"; }
+#define TEST_SETS &kn_set_avx2_simde, &kn_set_neon_simde,
+#endif
+#endif
+
 const struct kn_set *const kn_sets[] = {
 	&kn_set_scalar,
 #ifdef KN_HAVE_HWY
@@ -17,6 +32,9 @@ const struct kn_set *const kn_sets[] = {
 	&kn_set_avx512,
 #elif defined(__aarch64__)
 	&kn_set_neon,
+#endif
+#ifdef KN_TEST_SETS
+	TEST_SETS
 #endif
 	NULL,
 };
@@ -39,6 +57,8 @@ static enum brv_status choose_named(const char *name, const struct kn_set **out,
 	return fail(err, BRV_USAGE, "BREVIS_ISA=%.40s: expected scalar, avx2, avx512, neon or hwy", name);
 }
 
+static bool only_if_asked(const char *name) { return !strcmp(name, "hwy") || strstr(name, "_simde"); }
+
 enum brv_status kn_choose(const struct kn_set **out, struct error *err)
 {
 	static const struct kn_set *chosen; /* racing threads store the same value */
@@ -52,7 +72,7 @@ enum brv_status kn_choose(const struct kn_set **out, struct error *err)
 		TRY(choose_named(name, out, err));
 	} else {
 		for (unsigned i = 0; kn_sets[i]; i++)
-			if (kn_sets[i]->supported() && !cpu_avoids(kn_sets[i]->name) && strcmp(kn_sets[i]->name, "hwy"))
+			if (kn_sets[i]->supported() && !cpu_avoids(kn_sets[i]->name) && !only_if_asked(kn_sets[i]->name))
 				*out = kn_sets[i];
 	}
 	__atomic_store_n(&chosen, *out, __ATOMIC_RELEASE);

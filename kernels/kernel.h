@@ -12,7 +12,8 @@
 enum {
 	KN_PAD = 256,           /* readable bytes that the caller guarantees after every payload and after every argument stream */
 	KN_MAX_ROWS = 8,        /* row classes */
-	KN_MAX_COLS = 4,        /* column classes */
+	KN_MAX_COLS = 16,       /* column classes of lit.wide */
+	RANS_MAX_COLS = 4,      /* column classes of lit.rans */
 	KN_CLASS_PAD = 256,     /* entries that a column-class array is extended by, cyclically */
 	KN_GROUP = 128,         /* words that share a row class */
 	RANS_LANES = 128,
@@ -45,6 +46,9 @@ struct kn_rans {
 	uint8_t map[64];                /* repeated up to 64 entries */
 	uint8_t tail[16];               /* [15] is 0 */
 	struct kn_rans_rows row[KN_MAX_ROWS];
+	/* The same for loops without vectors, one lookup a word: flat[(row * kc + column) << 8 | low byte] = freq << 24 | is the escape << 16 |
+	 * rank << 8 | byte, which is map's, and has the base added (mod 2^width) if width is at most 8. */
+	uint32_t flat[];                /* kr * kc << 8 */
 };
 
 /* lit.wide: slot[(row * kc + column) << WIDE_BITS | slot] = freq << 20 | symbol index << 12 | rank. */
@@ -56,7 +60,7 @@ struct kn_wide {
 	uint32_t slot[];                /* kr * kc << WIDE_BITS */
 };
 
-/* A table as kernels read it. Made by table_expand() from its body in the archive; freed with free(). */
+/* A table as kernels read it, allocated as far as its kind needs. Made by table_expand() from its body in the archive; freed with free(). */
 struct kn_table {
 	enum bc_table kind;
 	union {
@@ -141,6 +145,7 @@ static inline size_t kn_encode_bound(size_t n) { return n * 4 + n * 6 + 4096; }
 struct kn_set {
 	const char *name;                       /* "scalar", "avx2", "avx512", "neon", "hwy" */
 	bool (*supported)(void);
+	const char *(*why)(void);               /* a word on that: "lacks avx512vbmi2"; static or thread-local text */
 	kn_fn *fn[256];
 	kn_fn *fused[KN_FUSED_COUNT];
 	/* Whether a fused kernel is faster than the ops apart; fields, widths, rotation and table of shape are set. */
@@ -150,6 +155,9 @@ struct kn_set {
 
 /* All sets that this build has, reference first, NULL at the end. */
 extern const struct kn_set *const kn_sets[];
+
+/* The CPU's name and the features found, in one line for people; always terminated. */
+void cpu_describe(char *text, size_t size);
 
 /* The set to use: the last supported one, or the one that BREVIS_ISA names. BRV_USAGE if it names none or one that this CPU lacks. */
 enum brv_status kn_choose(const struct kn_set **out, struct error *err);

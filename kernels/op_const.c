@@ -4,10 +4,12 @@
 
 bool KN(const)(const struct kn_args *args)
 {
+	const size_t n = args->n;
+
 	BY_SIZE(T, word_nbytes(args->width), {
 		T *out = args->dst;
 		const T v = (T)args->imm;
-		for (size_t i = 0; i < args->n; i++)
+		for (size_t i = 0; i < n; i++)
 			out[i] = v;
 	})
 	return true;

@@ -31,17 +31,18 @@ static inline bool rans_item_parse(const uint8_t *bytes, size_t nbytes, size_t n
 	return !c.bad && !(out->nescapes % 2 && out->nibbles[out->nescapes / 2] >> 4);
 }
 
-/* The bytes that the item's escapes stand for, in order, `add` added to each; at most nescapes of them, then zeros up to n + KN_PAD. False if
- * the literals do not come out even. */
+/* The bytes that the item's escapes stand for, in order, `add` added to each (mod 2^width if that is below 8); at most nescapes of them, then zeros
+ * up to n + KN_PAD. False if the literals do not come out even. */
 static inline bool rans_item_escapes(const struct rans_item *item, const struct kn_rans *table, uint8_t add, size_t n, uint8_t *out)
 {
+	const uint8_t mask = (uint8_t)mask_bits(MIN(table->width, 8));
 	size_t literal = 0;
 
 	for (size_t i = 0; i < item->nescapes; i++) {
 		unsigned v = item->nibbles[i / 2] >> (i % 2 * 4) & 15;
 		if (v == 15 && literal == item->nliterals)
 			return false;
-		out[i] = (uint8_t)((v == 15 ? item->literals[literal++] : table->tail[v]) + add);
+		out[i] = (uint8_t)((v == 15 ? item->literals[literal++] : table->tail[v]) + add) & mask;
 	}
 	memset(out + item->nescapes, 0, n - item->nescapes + KN_PAD);
 	return literal == item->nliterals;

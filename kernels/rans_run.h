@@ -65,6 +65,23 @@ RANS_INLINE size_t tail_first(const struct kn_args *a, const enum rans_shape sha
 	return first;
 }
 
+#ifndef RANS_OWN_GROUPS
+/* Some groups, one after the other. */
+RANS_INLINE void groups128(const enum rans_shape shape, const unsigned log2_nb, const unsigned kc, struct rans_run *run, const struct rans_regs *regs,
+			   const uint8_t *column, const struct rans_consts *consts, struct rans_raw *raw, size_t groups, uint8_t *dst, uint8_t *symbol)
+{
+	const unsigned size = word_nbytes(rans_shape_of[shape].width);
+
+	for (size_t g = 0; g < groups; g++, column += kc > 1 ? RANS_LANES : 0)
+		group128(shape, log2_nb, kc, run, regs, column, consts, raw, dst ? dst + g * RANS_LANES * size : NULL, symbol + g * RANS_LANES);
+}
+
+RANS_INLINE void groups_flush(const enum rans_shape shape, struct rans_run *run, const struct rans_consts *consts, struct rans_raw *raw)
+{
+	(void)shape, (void)run, (void)consts, (void)raw;
+}
+#endif
+
 /* A whole register. dst is written in words of the shape. Everything constant is folded: one instance for each nb, kc and shape. */
 RANS_INLINE bool rans_run_all(const struct kn_args *a, const enum rans_shape shape, const unsigned log2_nb, const unsigned kc)
 {
@@ -112,13 +129,14 @@ RANS_INLINE bool rans_run_all(const struct kn_args *a, const enum rans_shape sha
 			row_now = a->row_class[row];
 			load_rows(&regs, &t->row[row_now], log2_nb, kc);
 		}
-		for (size_t g = 0; g < groups; g++, i += RANS_LANES, column += RANS_LANES)
-			group128(shape, log2_nb, kc, &run, &regs, kc > 1 ? a->col_class + column : NULL, &consts, &raw, in_tail ? NULL : dst + i * size,
-				 tail.symbol + (in_tail ? i - tail.first : 0));
+		groups128(shape, log2_nb, kc, &run, &regs, kc > 1 ? a->col_class + column : NULL, &consts, &raw, groups, in_tail ? NULL : dst + i * size,
+			  tail.symbol + (in_tail ? i - tail.first : 0));
+		i += groups * RANS_LANES, column += groups * RANS_LANES;
 		for (; column >= row_words; column -= row_words)
 			row++;
 		row_left = row_words - column;
 	}
+	groups_flush(shape, &run, &consts, &raw);
 	run_store(&run, low, high);
 	if (run.at > item.end || run.escape > escape_end)
 		return false;

@@ -6,7 +6,12 @@
 
 #include "kernels/rans_item.h"
 
+/* One instance for each shape and size of table; through SIMDe, where only results count, one for all. */
+#ifdef KN_SIMDE
+#define RANS_INLINE static inline
+#else
 #define RANS_INLINE static inline __attribute__((always_inline))
+#endif
 
 /* What becomes of 64 symbols. The coded field is the highest, the raw fields stand below it in the order of the name. */
 enum rans_shape {

@@ -2,22 +2,22 @@
 #include "kernels/body.h"
 #include "kernels/cpu.h"
 
-/* Ops that the executor does itself have no kernel. */
-bool KN(NONE)(const struct kn_args *args)
-{
-	(void)args;
-	return false;
-}
-
 #define TEXT2(x) #x
 #define TEXT(x) TEXT2(x)
+
+/* The kernel, or NULL for NONE: ops that the executor does itself. CELL_NONE brings a second argument before the kernel's name. */
+#define CELL_NONE ~, NULL
+#define SECOND(first, second, ...) second
+#define PICK(...) SECOND(__VA_ARGS__, )
+#define CELL(kernel) PICK(CELL_##kernel, KN(kernel))
 
 extern const struct kn_set KN(set);
 const struct kn_set KN(set) = {
 	.name = TEXT(KN_SET),
 	.supported = KN(supported),
+	.why = KN(why),
 	.fn = {
-#define OP(code, id, name, lo, hi, width, words, widths, payload, table, kernel, effect) [code] = KN(kernel),
+#define OP(code, id, name, lo, hi, width, words, widths, payload, table, kernel, effect) [code] = CELL(kernel),
 #include "common/ops.def"
 #undef OP
 	},

@@ -112,6 +112,26 @@ static void repeat_to_64(uint8_t *entries, unsigned n)
 		entries[i] = entries[i % n];
 }
 
+/* What plain loops look up, from what vectors do. */
+static void fill_flat(struct kn_rans *rans)
+{
+	const unsigned nb = 1u << rans->log2_nb, log2_c = 8 - rans->log2_nb;
+	const unsigned add = rans->width <= 8 ? rans->base : 0, mask = (unsigned)mask_bits(MIN(rans->width, 8));
+	uint32_t *flat = rans->flat;
+
+	for (unsigned r = 0; r < rans->kr; r++) {
+		const struct kn_rans_rows *rows = &rans->row[r];
+		for (unsigned c = 0; c < rans->kc; c++)
+			for (unsigned lo = 0; lo < 256; lo++) {
+				const unsigned b = c * nb + (lo >> log2_c);
+				const bool own = lo < rows->threshold[b];
+				const unsigned j = own ? b : rows->alias[b], s = j & (nb - 1);
+				const unsigned rank = own ? lo & ((1u << log2_c) - 1) : (lo + rows->before[b]) & 255;
+				*flat++ = (uint32_t)rows->freq[j] << 24 | (uint32_t)(s == rans->escape) << 16 | rank << 8 | ((rans->map[s] + add) & mask);
+			}
+	}
+}
+
 static enum brv_status expand_rans(struct span body, struct kn_rans *rans, struct error *err)
 {
 	const uint8_t *p = body.ptr;
@@ -143,6 +163,7 @@ static enum brv_status expand_rans(struct span body, struct kn_rans *rans, struc
 			repeat_to_64(rows->alias, nb * rans->kc);
 		}
 	}
+	fill_flat(rans);
 	return BRV_OK;
 }
 
@@ -185,17 +206,30 @@ static enum brv_status expand_wide(struct span body, struct kn_wide *wide, struc
 	return BRV_OK;
 }
 
+/* Class pairs of a rANS or wide table, whose heads have them at `at`; 0: out of range. Column classes are a power of 2. */
+static size_t pairs_of(struct span body, unsigned at, unsigned max_kc)
+{
+	if (body.nbytes < at + 2u)
+		return 0;
+	const unsigned kr = body.ptr[at], kc = body.ptr[at + 1];
+	return kr >= 1 && kr <= KN_MAX_ROWS && kc >= 1 && kc <= max_kc && !(kc & (kc - 1)) ? (size_t)kr * kc : 0;
+}
+
 size_t table_expanded_nbytes(uint8_t kind, struct span body)
 {
-	const size_t whole = sizeof(struct kn_table);
+	size_t pairs;
 
 	switch (kind) {
-	case TABLE_HUFF: case TABLE_RANS: return body.nbytes >= 2 ? whole : 0;
+	case TABLE_HUFF:
+		return body.nbytes >= 2 ? offsetof(struct kn_table, huff) + sizeof(struct kn_huff) : 0;
+	case TABLE_RANS:
+		pairs = pairs_of(body, 2, RANS_MAX_COLS);
+		return pairs ? offsetof(struct kn_table, rans.flat) + (pairs << 8) * sizeof(uint32_t) : 0;
 	case TABLE_WIDE:
-		if (body.nbytes < 5 || body.ptr[1] < 1 || body.ptr[1] > KN_MAX_ROWS || (body.ptr[2] != 1 && body.ptr[2] != 2 && body.ptr[2] != 4))
-			return 0;
-		return whole + ((size_t)body.ptr[1] * body.ptr[2] << WIDE_BITS) * sizeof(uint32_t);
-	default: return 0;
+		pairs = pairs_of(body, 1, KN_MAX_COLS);
+		return pairs ? offsetof(struct kn_table, wide.slot) + (pairs << WIDE_BITS) * sizeof(uint32_t) : 0;
+	default:
+		return 0;
 	}
 }
 

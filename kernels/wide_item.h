@@ -3,42 +3,54 @@
 #define KERNELS_WIDE_ITEM_H
 
 #include "common/archive.h"
-#include "kernels/fields.h"
-#include "kernels/kernel.h"
+#include "kernels/class_walk.h"
 
+/* What escapes stand for. */
 struct wide_literals {
 	const uint8_t *at;
 	size_t left;
 	unsigned width;
+	bool bad;                       /* one was missing, or no word of the width */
 };
 
-struct wide_item {
+/* Where the decoding of an item stands. */
+struct wide_run {
+	uint32_t state[WIDE_LANES];
+	const uint8_t *at, *end;        /* renormalisation words */
 	struct wide_literals literals;
-	const uint8_t *states, *renorm, *end;
+	struct class_walk walk;
 };
 
-static inline bool wide_item_parse(const uint8_t *bytes, size_t nbytes, size_t n, unsigned width, struct wide_item *out)
+static inline bool wide_start(struct wide_run *run, const struct kn_args *a)
 {
-	struct cursor c = { bytes, bytes + nbytes, false };
+	struct cursor c = { a->pay, a->pay + a->pay_nbytes, false };
+	const unsigned width = a->table->wide.width;
+	const uint64_t nliterals = cursor_varint(&c);
 
-	out->literals.left = cursor_varint(&c), out->literals.width = width;
-	if (c.bad || out->literals.left > n)
+	if (c.bad || nliterals > a->n)
 		return false;
-	out->literals.at = cursor_bytes(&c, out->literals.left * ((width + 7) / 8));
-	out->states = cursor_bytes(&c, WIDE_LANES * 4);
-	out->renorm = c.at, out->end = c.end;
-	return !c.bad && cursor_left(&c) % 2 == 0;
+	run->literals = (struct wide_literals){ .left = nliterals, .width = width };
+	run->literals.at = cursor_bytes(&c, nliterals * ((width + 7) / 8));
+	const uint8_t *states = cursor_bytes(&c, sizeof(run->state));
+	if (c.bad || cursor_left(&c) % 2)
+		return false;
+	memcpy(run->state, states, sizeof(run->state));
+	run->at = c.at, run->end = c.end;
+	run->walk = class_walk_start(a);
+	return true;
 }
 
-/* The next literal; false if there is none, or it is no word of the width. */
-static inline bool wide_literal(struct wide_literals *literals, uint16_t *out)
+static inline unsigned wide_literal(struct wide_literals *literals)
 {
-	if (!literals->left)
-		return false;
-	*out = literals->width <= 8 ? *literals->at : load_u16(literals->at);
+	if (!literals->left) {
+		literals->bad = true;
+		return 0;
+	}
+	const unsigned word = literals->width <= 8 ? *literals->at : load_u16(literals->at);
 	literals->at += (literals->width + 7) / 8;
 	literals->left--;
-	return *out <= mask_bits(literals->width);
+	literals->bad = literals->bad || word > mask_bits(literals->width);
+	return word & (unsigned)mask_bits(literals->width);
 }
 
 /* Whether final states are 65536 + c; the c go to carry, or must be 0 without one. */

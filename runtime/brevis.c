@@ -15,7 +15,8 @@
 /* The public names of statuses and errors are those of common/status.h under the prefix that the header may use. */
 static_assert((int)BRV_SUCCESS == (int)BRV_OK && (int)BRV_E_OTHER == (int)BRV_OTHER && (int)BRV_E_USAGE == (int)BRV_USAGE, "same numbers");
 static_assert((int)BRV_E_INPUT == (int)BRV_INPUT && (int)BRV_E_DAMAGED == (int)BRV_DAMAGED && (int)BRV_E_IO == (int)BRV_IO, "same numbers");
-static_assert((int)BRV_E_LIMIT == (int)BRV_LIMIT && (int)BRV_E_MEMORY == (int)BRV_MEMORY && (int)BRV_E_VERSION == (int)BRV_VERSION, "same numbers");
+static_assert((int)BRV_E_LIMIT == (int)BRV_LIMIT && (int)BRV_E_MEMORY == (int)BRV_MEMORY && (int)BRV_E_VERSION == (int)BRV_VERSION,
+	      "same numbers");
 static_assert((int)BRV_E_NOTFOUND == (int)BRV_NOTFOUND && (int)BRV_E_CANCELLED == (int)BRV_CANCELLED, "same numbers");
 static_assert(sizeof(brv_error) == sizeof(struct error), "same text");
 
@@ -243,8 +244,8 @@ brv_status_code brv_find_tensor(const brv_archive *archive, const char *name, si
 	return give(BRV_OK, NULL, error);
 }
 
-/* nbytes from `offset` of the data region; the range has been checked. What decoding changes in the archive (lazy.h, idle decoders) is not what
- * the caller's const is about. */
+/* nbytes from `offset` of the data region; the range has been checked. What decoding changes in the archive (lazy.h, idle
+ * decoders) is not what the caller's const is about. */
 static brv_status_code decode(const brv_archive *archive, uint64_t offset, void *dst, size_t nbytes, const brv_call *call, brv_error *error)
 {
 	struct error err = { "" };
@@ -260,7 +261,8 @@ static brv_status_code decode(const brv_archive *archive, uint64_t offset, void 
 	return give(decode_data((struct brv_archive *)archive, &inner, &err), &err, error);
 }
 
-brv_status_code brv_decode_tensor(const brv_archive *archive, uint64_t index, void *dst, size_t dst_nbytes, const brv_call *call, brv_error *error)
+brv_status_code brv_decode_tensor(const brv_archive *archive, uint64_t index, void *dst, size_t dst_nbytes, const brv_call *call,
+				  brv_error *error)
 {
 	brv_tensor tensor;
 	brv_status_code status = brv_get_tensor(archive, index, &tensor, error);
@@ -271,8 +273,8 @@ brv_status_code brv_decode_tensor(const brv_archive *archive, uint64_t index, vo
 	return decode(archive, tensor.data_offset, dst, tensor.data_nbytes, call, error);
 }
 
-brv_status_code brv_decode_range(const brv_archive *archive, uint64_t index, uint64_t offset, void *dst, size_t nbytes, const brv_call *call,
-				 brv_error *error)
+brv_status_code brv_decode_range(const brv_archive *archive, uint64_t index, uint64_t offset, void *dst, size_t nbytes,
+				 const brv_call *call, brv_error *error)
 {
 	brv_tensor tensor;
 	brv_status_code status = brv_get_tensor(archive, index, &tensor, error);
@@ -283,7 +285,8 @@ brv_status_code brv_decode_range(const brv_archive *archive, uint64_t index, uin
 	return decode(archive, tensor.data_offset + offset, dst, nbytes, call, error);
 }
 
-brv_status_code brv_decode_data(const brv_archive *archive, uint64_t offset, void *dst, size_t nbytes, const brv_call *call, brv_error *error)
+brv_status_code brv_decode_data(const brv_archive *archive, uint64_t offset, void *dst, size_t nbytes, const brv_call *call,
+				brv_error *error)
 {
 	if (!archive)
 		return refuse(BRV_USAGE, "brv_decode_data: archive is NULL", error);

@@ -69,9 +69,10 @@ typedef struct brv_options {
 	int no_checksums;               /* 1: do not compare decoded chunks with their checksums (damage may go unseen) */
 } brv_options;
 
-/* Opens an archive: reads and checks everything but the payload and the bodies of tables, which are checked when they are used. options may be NULL. On
- * failure *out is NULL. brv_open_fd: the descriptor stays the caller's and must stay open; brv_open_memory: so must the bytes. A descriptor that
- * cannot seek (a pipe) serves calls that go forward only, one at a time, and whole runs of data (brv_decode_data) best. */
+/* Opens an archive: reads and checks everything but the payload and the bodies of tables, which are checked when they are used.
+ * options may be NULL. On failure *out is NULL. brv_open_fd: the descriptor stays the caller's and must stay open;
+ * brv_open_memory: so must the bytes. A descriptor that cannot seek (a pipe) serves calls that go forward only, one at a time,
+ * and whole runs of data (brv_decode_data) best. */
 BRV_API brv_status_code brv_open_path(const char *path, const brv_options *options, brv_archive **out, brv_error *error);
 BRV_API brv_status_code brv_open_fd(int fd, const brv_options *options, brv_archive **out, brv_error *error);
 BRV_API brv_status_code brv_open_memory(const void *bytes, size_t nbytes, const brv_options *options, brv_archive **out, brv_error *error);
@@ -105,7 +106,8 @@ typedef struct brv_tensor {
 
 /* Tensors are numbered in the order of their data, from 0. BRV_E_NOTFOUND if index is out of range or no tensor has the name. */
 BRV_API brv_status_code brv_get_tensor(const brv_archive *archive, uint64_t index, brv_tensor *out, brv_error *error);
-BRV_API brv_status_code brv_find_tensor(const brv_archive *archive, const char *name, size_t name_nbytes, uint64_t *index, brv_error *error);
+BRV_API brv_status_code brv_find_tensor(const brv_archive *archive, const char *name, size_t name_nbytes, uint64_t *index,
+					brv_error *error);
 
 /* Called now and then during a long call, from any of its threads but never from two at once. done_nbytes of total_nbytes output bytes
  * are finished. A return value other than 0 cancels the call. */

@@ -52,7 +52,9 @@ enum brv_status cli_find(struct cli *cli, const char *name, uint64_t *index)
 
 brv_call cli_call(struct cli *cli)
 {
-	return (brv_call){ .struct_nbytes = sizeof(brv_call), .pool = cli->pool, .progress = progress_update, .progress_context = &cli->progress };
+	return (brv_call){
+		.struct_nbytes = sizeof(brv_call), .pool = cli->pool, .progress = progress_update, .progress_context = &cli->progress
+	};
 }
 
 /* Two windows of output: one is written while the next is decoded, if there is more than one thread. */

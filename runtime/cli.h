@@ -1,4 +1,5 @@
-/* cli.h: what the commands of `brevis` share: options, the list of commands, opening an archive, errors. SPDX-License-Identifier: Apache-2.0 */
+/* cli.h: what the commands of `brevis` share: options, the list of commands, opening an archive, errors.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RUNTIME_CLI_H
 #define RUNTIME_CLI_H
 

@@ -26,7 +26,8 @@ static bool parse_rows(const char *bracket, uint64_t rows, uint64_t *low, uint64
 	if (close == bracket || *close != ']')
 		return false;
 	if (colon)
-		return part_number(bracket + 1, (size_t)(colon - bracket - 1), 0, low) && part_number(colon + 1, (size_t)(close - colon - 1), rows, high);
+		return part_number(bracket + 1, (size_t)(colon - bracket - 1), 0, low) &&
+		       part_number(colon + 1, (size_t)(close - colon - 1), rows, high);
 	if (!part_number(bracket + 1, (size_t)(close - bracket - 1), UINT64_MAX, low) || *low == UINT64_MAX)
 		return false;
 	*high = *low + 1;

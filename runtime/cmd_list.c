@@ -25,7 +25,8 @@ static void measure(const brv_archive *archive, uint64_t count, int *name_width,
 	*name_width = 4;
 	*shape_width = 5;
 	for (uint64_t i = 0; i < count && brv_get_tensor(archive, i, &tensor, NULL) == BRV_SUCCESS; i++) {
-		*name_width = MAX(*name_width, (int)MIN(text_safe((const uint8_t *)tensor.name, tensor.name_nbytes, NULL, 0), (size_t)NAME_COLUMN));
+		size_t length = text_safe((const uint8_t *)tensor.name, tensor.name_nbytes, NULL, 0);
+		*name_width = MAX(*name_width, (int)MIN(length, (size_t)NAME_COLUMN));
 		shape_text(&tensor, text);
 		*shape_width = MAX(*shape_width, (int)MIN(strlen(text), (size_t)SHAPE_COLUMN));
 	}
@@ -44,7 +45,8 @@ static void print_table(const brv_archive *archive, const brv_info *info)
 	brv_tensor tensor;
 	int name_width, shape_width;
 	measure(archive, info->tensor_count, &name_width, &shape_width);
-	printf("%-*s  %-8s  %-*s  %14s  %14s  %6s  %s\n", name_width, "name", "dtype", shape_width, "shape", "bytes", "archive", "ratio", "program");
+	printf("%-*s  %-8s  %-*s  %14s  %14s  %6s  %s\n", name_width, "name", "dtype", shape_width, "shape", "bytes", "archive", "ratio",
+	       "program");
 	for (uint64_t i = 0; i < info->tensor_count && brv_get_tensor(archive, i, &tensor, NULL) == BRV_SUCCESS; i++) {
 		put_padded(tensor.name, tensor.name_nbytes, name_width);
 		printf("  ");
@@ -81,10 +83,10 @@ static void print_json(const struct cli *cli, const brv_info *info)
 	brv_tensor tensor;
 	printf("{\"archive\": ");
 	text_put_json(stdout, cli->file, strlen(cli->file));
-	printf(", \"format_version\": %u, \"archive_nbytes\": %llu, \"file_nbytes\": %llu, \"header_nbytes\": %llu, \"data_nbytes\": %llu, \"ratio\": %.6f, "
-	       "\"tensors\": [",
-	       info->format_version, (unsigned long long)info->archive_nbytes, (unsigned long long)info->file_nbytes,
-	       (unsigned long long)info->header_nbytes, (unsigned long long)info->data_nbytes, ratio(info->archive_nbytes, info->file_nbytes));
+	printf(", \"format_version\": %u, \"archive_nbytes\": %llu, \"file_nbytes\": %llu", info->format_version,
+	       (unsigned long long)info->archive_nbytes, (unsigned long long)info->file_nbytes);
+	printf(", \"header_nbytes\": %llu, \"data_nbytes\": %llu, \"ratio\": %.6f, \"tensors\": [", (unsigned long long)info->header_nbytes,
+	       (unsigned long long)info->data_nbytes, ratio(info->archive_nbytes, info->file_nbytes));
 	for (uint64_t i = 0; i < info->tensor_count && brv_get_tensor(cli->archive, i, &tensor, NULL) == BRV_SUCCESS; i++)
 		print_json_tensor(cli->archive, i, &tensor);
 	printf("]}\n");

@@ -20,8 +20,9 @@ static enum brv_status test_one(struct cli *cli, const char *file)
 	if (cli->json) {
 		printf("{\"archive\": ");
 		text_put_json(stdout, cli->file, strlen(cli->file));
-		printf(", \"ok\": true, \"tensors\": %llu, \"archive_nbytes\": %llu, \"file_nbytes\": %llu}\n", (unsigned long long)info.tensor_count,
-		       (unsigned long long)info.archive_nbytes, (unsigned long long)info.file_nbytes);
+		printf(", \"ok\": true, \"tensors\": %llu, \"archive_nbytes\": %llu, \"file_nbytes\": %llu}\n",
+		       (unsigned long long)info.tensor_count, (unsigned long long)info.archive_nbytes,
+		       (unsigned long long)info.file_nbytes);
 	} else if (!cli->quiet) {
 		text_put_safe(stdout, cli->file, strlen(cli->file));
 		printf(": ok, %llu tensors, %llu bytes\n", (unsigned long long)info.tensor_count, (unsigned long long)info.file_nbytes);

@@ -9,18 +9,9 @@
 
 static void put_model(struct text_out *report)
 {
-	FILE *file = fopen("/proc/cpuinfo", "re");
-	char line[256];
-	while (file && fgets(line, sizeof line, file)) {
-		char *value = strchr(line, ':');
-		if (!value || (strncmp(line, "model name", 10) && strncmp(line, "CPU part", 8)))
-			continue;
-		line[strcspn(line, "\n")] = 0;
-		text_add(report, "cpu:              %s\n", value + 1 + strspn(value + 1, " "));
-		break;
-	}
-	if (file)
-		fclose(file);
+	char model[256];
+	cpu_describe(model, sizeof model);
+	text_add(report, "cpu:              %s\n", model);
 }
 
 static void put_sets(struct text_out *report)
@@ -29,7 +20,7 @@ static void put_sets(struct text_out *report)
 	const struct kn_set *chosen;
 	struct error err;
 	for (const struct kn_set *const *set = kn_sets; *set; set++)
-		text_add(report, "kernel set:       %-8s %s\n", (*set)->name, (*set)->supported() ? "runs here" : "this CPU lacks its instructions");
+		text_add(report, "kernel set:       %-8s %s\n", (*set)->name, (*set)->why());
 	if (kn_choose(&chosen, &err) != BRV_OK)
 		text_add(report, "in use:           none: %s\n", err.text);
 	else

@@ -3,17 +3,13 @@
 #define RUNTIME_DECODE_H
 
 #include "common/pool.h"
-#include "runtime/exec.h"
-#include "runtime/object.h"
-
-/* What one thread needs to decode; kept by the archive between calls. */
-struct decoder;
-void decoders_free(struct brv_archive *archive);
+#include "runtime/decoder.h"
 
 /* Receives a part of the output: nbytes from byte `offset` of the data region. Called from several threads at once, in any order. */
 typedef enum brv_status decode_sink_fn(void *context, const void *bytes, size_t nbytes, uint64_t offset, struct error *err);
 
-/* A call: nbytes bytes of the data region from `offset` go to dst, or part by part to sink, or (neither) nowhere but through the checksums. */
+/* A call: nbytes bytes of the data region from `offset` go to dst, or part by part to sink, or (neither) nowhere but through the
+ * checksums. */
 struct decode_call {
 	uint64_t offset, nbytes;
 	uint8_t *dst;
@@ -24,11 +20,5 @@ struct decode_call {
 	void *progress_context;
 };
 enum brv_status decode_data(struct brv_archive *archive, const struct decode_call *call, struct error *err);
-
-/* All words of a stream (the header, classes), one thread. dst holds nwords * word_nbytes(width). */
-enum brv_status decode_stream(struct brv_archive *archive, const struct stream *stream, void *dst, struct error *err);
-
-/* For reports: what each instruction of a chunk takes of its payload, without executing it: nbytes[i] for instruction i, an item's length included. */
-enum brv_status decode_costs(struct brv_archive *archive, const struct stream *stream, uint64_t k, uint64_t nbytes[BC_MAX_INSTR], struct error *err);
 
 #endif

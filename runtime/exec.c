@@ -160,8 +160,8 @@ static enum brv_status run_instr(struct run *run, unsigned i)
 	return exec->kernels->fn[args.op](&args) ? BRV_OK : BRV_DAMAGED;
 }
 
-/* Runs a merge, with the rotation above it or without, by a fused kernel. *done: the instruction whose register is now there; unchanged if this
- * kernel set has no fast body for the shape. */
+/* Runs a merge, with the rotation above it or without, by a fused kernel. *done: the instruction whose register is now there;
+ * unchanged if this kernel set has no fast body for the shape. */
 static enum brv_status run_fused(struct run *run, unsigned merge, unsigned *done)
 {
 	const struct exec *exec = run->exec;

@@ -37,7 +37,8 @@ struct exec {
 /* Finds the sizes of all registers and what each takes of the payload. BRV_DAMAGED if they do not fit. */
 enum brv_status exec_layout(struct exec *exec);
 
-/* exec_layout(), then the n words of the root into dst (any alignment; not in the arena unless at its start). BRV_DAMAGED, or what ref() returned. */
+/* exec_layout(), then the n words of the root into dst (any alignment; not in the arena unless at its start). BRV_DAMAGED, or
+ * what ref() returned. */
 enum brv_status exec_run(struct exec *exec, void *dst);
 
 #endif

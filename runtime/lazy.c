@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "runtime/decode.h"
+#include "runtime/decoder.h"
 
 /* Share of the memory limit above which unused tables are dropped. */
 enum { TABLES_SHARE = 4 };
@@ -179,7 +179,8 @@ enum brv_status rows_get(struct brv_archive *archive, const struct stream *strea
 	return check_classes(*out, stream->nwords / stream->geometry, stream->kr, err);
 }
 
-enum brv_status columns_get(struct brv_archive *archive, const struct stream *stream, unsigned log2_nb, const uint8_t **out, struct error *err)
+enum brv_status columns_get(struct brv_archive *archive, const struct stream *stream, unsigned log2_nb, const uint8_t **out,
+			    struct error *err)
 {
 	uint64_t n = stream->geometry;
 	_Atomic(uint8_t *) *slot = &archive->lazy.classes[stream->columns - 2][log2_nb ? log2_nb - 3 : CLASS_PLAIN];

@@ -42,7 +42,8 @@ void table_put(struct brv_archive *archive, uint32_t number);
 enum brv_status rows_get(struct brv_archive *archive, const struct stream *stream, const uint8_t **out, struct error *err);
 
 /* Its column classes: G bytes and KN_CLASS_PAD more, cyclically; times 1 << log2_nb (0: plain). */
-enum brv_status columns_get(struct brv_archive *archive, const struct stream *stream, unsigned log2_nb, const uint8_t **out, struct error *err);
+enum brv_status columns_get(struct brv_archive *archive, const struct stream *stream, unsigned log2_nb, const uint8_t **out,
+			    struct error *err);
 
 /* Decodes all class streams now: for a pipe, which cannot be gone back in. */
 enum brv_status classes_load(struct brv_archive *archive, struct error *err);

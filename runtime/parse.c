@@ -64,7 +64,8 @@ static enum brv_status grow(struct parser *p, void *array, struct grown *grown, 
 	return BRV_OK;
 }
 
-static enum brv_status start_section(struct parser *p, enum ar_section section, const char *name, uint64_t max, uint64_t min_nbytes, uint64_t *count)
+static enum brv_status start_section(struct parser *p, enum ar_section section, const char *name, uint64_t max, uint64_t min_nbytes,
+				     uint64_t *count)
 {
 	struct span bytes = p->view->section[section];
 	p->at = (struct cursor){ .at = bytes.ptr, .end = bytes.ptr + bytes.nbytes };

@@ -60,8 +60,8 @@ struct view {
 };
 
 /* Reads the prelude and the sections of an archive and fills the view; structure only: counts and
- * sizes agree with the bytes there are, indices that the reader itself uses are in range. Allocates at most `limit` bytes. On failure the view
- * is empty. BRV_DAMAGED, BRV_VERSION, BRV_IO, BRV_LIMIT, BRV_MEMORY. */
+ * sizes agree with the bytes there are, indices that the reader itself uses are in range. Allocates at most `limit` bytes. On
+ * failure the view is empty. BRV_DAMAGED, BRV_VERSION, BRV_IO, BRV_LIMIT, BRV_MEMORY. */
 enum brv_status parse(struct view *view, struct source *source, uint64_t limit, struct error *err);
 void view_free(struct view *view);
 

@@ -15,7 +15,7 @@ struct place {
 
 struct plan {
 	uint8_t order[BC_MAX_INSTR];    /* instructions as they are executed: a carrying literal before the lit.raw it completes */
-	uint8_t fused[BC_MAX_INSTR];    /* by position in order: the `merge` whose subtree begins there and matches a fused kernel, or PLAN_NONE */
+	uint8_t fused[BC_MAX_INSTR];    /* by position in order: the `merge` whose subtree begins there and fits a fused kernel, PLAN_NONE: none */
 	bool in_payload[BC_MAX_INSTR];  /* a lit.raw whose packed words are its words: no copy is made of them */
 	struct place at[BC_MAX_INSTR];  /* of each register; the root's is at 0 and only used if it cannot go to its destination */
 	struct place scratch, unpacked; /* for kernels; for packed words that a carry completes */
@@ -29,6 +29,9 @@ void plan_make(struct plan *plan, const struct bc_program *program);
 static inline uint64_t plan_round(uint64_t nwords) { return (nwords + 63) & ~63ull; }
 
 /* Offset of a place in an arena for chunks of nwords rounded by plan_round(). */
-static inline uint64_t place_offset(struct place place, uint64_t rounded, unsigned pad) { return place.units * rounded + (uint64_t)place.pads * pad; }
+static inline uint64_t place_offset(struct place place, uint64_t rounded, unsigned pad)
+{
+	return place.units * rounded + (uint64_t)place.pads * pad;
+}
 
 #endif

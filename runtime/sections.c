@@ -40,8 +40,8 @@ static enum brv_status sizes(const struct ar_prelude *prelude, uint64_t limit, u
 		if (prelude->section[i].form == AR_FORM_PLAIN)
 			continue;
 		if (out == 0 || out / 8 > in)
-			return fail(err, BRV_DAMAGED, "section %s: %llu bytes cannot hold %llu coded ones", section_name[i], (unsigned long long)in,
-				    (unsigned long long)out);
+			return fail(err, BRV_DAMAGED, "section %s: %llu bytes cannot hold %llu coded ones", section_name[i],
+				    (unsigned long long)in, (unsigned long long)out);
 		*decoded += out + KN_PAD;
 	}
 	if (*stored + *decoded + KN_PAD > limit)

@@ -4,7 +4,8 @@
 
 #include "runtime/parse.h"
 
-/* Fills view->prelude, payload_offset, section[] and section_bytes (also on failure, to be freed); compares the checksum of the sections. */
+/* Fills view->prelude, payload_offset, section[] and section_bytes (also on failure, to be freed); compares the checksum of the
+ * sections. */
 enum brv_status sections_read(struct view *view, struct source *source, uint64_t limit, struct error *err);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "common/text.h"
-#include "runtime/decode.h"
+#include "runtime/decoder.h"
 
 enum { LINE_NBYTES = 1024, COST_COLUMN = 64 };
 
@@ -47,7 +47,10 @@ size_t brv_describe(const brv_archive *archive, uint64_t index, char *text, size
 	return out.length;
 }
 
-static void put_cost(struct text_out *out, int width, uint64_t nbytes) { text_add(out, "%*s %14llu\n", width, "", (unsigned long long)nbytes); }
+static void put_cost(struct text_out *out, int width, uint64_t nbytes)
+{
+	text_add(out, "%*s %14llu\n", width, "", (unsigned long long)nbytes);
+}
 
 /* A line of label, padding and bytes. */
 static void put_line(struct text_out *out, unsigned indent, const char *label, uint64_t nbytes)
@@ -178,7 +181,8 @@ static void put_all(struct text_out *out, const struct brv_archive *archive, con
 	put_head(out, stream, tensor);
 	for (unsigned i = 0; i < stream->nvariants; i++) {
 		const struct bc_program *program = variant_program(view, stream, i);
-		text_add(out, "\nprogram %u, %llu chunks, payload bytes:\n", view->variant[stream->variants_at + i], (unsigned long long)costs[i].nchunks);
+		text_add(out, "\nprogram %u, %llu chunks, payload bytes:\n", view->variant[stream->variants_at + i],
+			 (unsigned long long)costs[i].nchunks);
 		put_tree(out, program, &costs[i]);
 		put_bytecode(out, program);
 	}

@@ -25,7 +25,8 @@ void source_from_memory(struct source *source, const void *bytes, size_t nbytes)
 void source_from_reader(struct source *source, const brv_reader *reader);
 void source_free(struct source *source);
 
-/* Exactly nbytes from offset into buffer. Thread-safe unless sequential; then reads must ascend. BRV_DAMAGED if the source ends before, BRV_IO. */
+/* Exactly nbytes from offset into buffer. Thread-safe unless sequential; then reads must ascend. BRV_DAMAGED if the source ends
+ * before, BRV_IO. */
 enum brv_status source_read(struct source *source, uint64_t offset, void *buffer, size_t nbytes, struct error *err);
 
 /* For a pipe: moves what is left of it, up to byte `end`, into an unlinked file in TMPDIR, after which reads go anywhere in it. */

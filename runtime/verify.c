@@ -4,6 +4,8 @@
  * whether a range holds a `ref` is one subtraction. SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/verify.h"
 
+#include "kernels/kernel.h"
+
 #include <stdlib.h>
 
 /* What the first bytes of a table's body say; the rest is checked when the table is expanded. */
@@ -33,7 +35,11 @@ static unsigned bits_of(unsigned value)
 	return n;
 }
 
-static bool classes_ok(uint8_t kr, uint8_t kc) { return kr >= 1 && kr <= 8 && (kc == 1 || kc == 2 || kc == 4); }
+/* Column classes of lit.rans: 1, 2 or 4; of lit.wide: up to 16. */
+static bool classes_ok(uint8_t kr, uint8_t kc, uint8_t max_kc)
+{
+	return kr >= 1 && kr <= KN_MAX_ROWS && kc >= 1 && kc <= max_kc && !(kc & (kc - 1));
+}
 
 static enum brv_status verify_table(const struct verifier *v, uint32_t i)
 {
@@ -58,7 +64,8 @@ static enum brv_status verify_table(const struct verifier *v, uint32_t i)
 		break;
 	default: return fail(v->err, BRV_VERSION, "table %u has the unknown kind %u", i, v->view->table[i].kind);
 	}
-	return ok && classes_ok(head->kr, head->kc) ? BRV_OK : fail(v->err, BRV_DAMAGED, "table %u is damaged", i);
+	const uint8_t max_kc = v->view->table[i].kind == TABLE_RANS ? RANS_MAX_COLS : KN_MAX_COLS;
+	return ok && classes_ok(head->kr, head->kc, max_kc) ? BRV_OK : fail(v->err, BRV_DAMAGED, "table %u is damaged", i);
 }
 
 /* kinds in order: the header, classes, tensors. */
@@ -94,8 +101,8 @@ static enum brv_status verify_geometry(const struct verifier *v)
 		return damaged(v, "a class stream that does not fit it");
 	if (stream->rows && (stream->kr < 2 || stream->kr > 8))
 		return damaged(v, "expected 2 to 8 row classes");
-	if (stream->columns && stream->kc != 2 && stream->kc != 4)
-		return damaged(v, "expected 2 or 4 column classes");
+	if (stream->columns && (stream->kc < 2 || stream->kc > KN_MAX_COLS || stream->kc & (stream->kc - 1)))
+		return damaged(v, "expected 2, 4, 8 or 16 column classes");
 	return BRV_OK;
 }
 

@@ -11,6 +11,7 @@ struct classes {
 	uint8_t kr, kc;                 /* 1: no row (column) classes */
 	size_t rows, row_words;
 	uint8_t *row, *col;             /* rows entries; row_words entries, extended cyclically by 256 */
+	uint8_t zero_bits;              /* low bits that are 0 in all words of the rows of class kr - 1; 0: there is no such class */
 };
 
 /* What of a word tells its scale: symbol = word >> shift, folded to `symbols` (at most 64) values around the mode. */

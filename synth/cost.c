@@ -28,6 +28,7 @@ double cost_cycles(const struct cost_model *model, const struct expr_node *node,
 	case OP_LIT_RAW: return .02 + .004 * node->width;
 	case OP_LIT_PACK: return .2;
 	case OP_SCAN_ADD: case OP_SCAN_XOR: return .3;
+	case OP_GATE: return .4; /* itself, and a merge that is not fused */
 	case OP_CONST: return .01;
 	default: return .05 * node->nargs;
 	}

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "synth/invert.h"
+#include "synth/pack.h"
 #include "synth/productions.h"
 
 /* One chunk on its way through a variant. at[i], n[i]: the words that instruction i has to produce. */
@@ -16,11 +17,13 @@ struct job {
 	uint64_t first;
 	const void *at[BC_MAX_INSTR];
 	size_t n[BC_MAX_INSTR];
+	unsigned rotate[BC_MAX_INSTR];  /* at[i] is still to be rotated left by this: a merge takes it along */
 };
 
 void encoder_free(struct encoder *encoder)
 {
 	free(encoder->arena);
+	free(encoder->scratch);
 	buffer_free(&encoder->payload);
 	memset(encoder, 0, sizeof(*encoder));
 }
@@ -46,14 +49,15 @@ static size_t arena_nbytes(const struct bc_program *program, size_t n)
 	return nbytes;
 }
 
-static bool reserve(struct encoder *encoder, size_t nbytes)
+/* Memory that is kept from chunk to chunk. */
+static bool reserve(uint8_t **memory, size_t *have, size_t nbytes)
 {
-	if (encoder->arena_nbytes >= nbytes)
+	if (*have >= nbytes)
 		return true;
-	free(encoder->arena);
-	encoder->arena = malloc(nbytes);
-	encoder->arena_nbytes = encoder->arena ? nbytes : 0;
-	return encoder->arena != NULL;
+	free(*memory);
+	*memory = malloc(nbytes);
+	*have = *memory ? nbytes : 0;
+	return *memory != NULL;
 }
 
 /* Runs the program backward: from the root's words to those of every register. False if it cannot produce the chunk. */
@@ -76,11 +80,17 @@ static bool decompose(struct job *job, struct encoder *encoder, const void *word
 				job->at[arg[k]] = free_at, job->n[arg[k]] = 0;
 			continue;
 		}
+		if (instr->op == OP_MAP_ROT && program->instr[arg[0]].op == OP_MERGE) {
+			job->at[arg[0]] = target.ptr, job->n[arg[0]] = target.n, job->rotate[arg[0]] = (unsigned)instr->imm;
+			continue;
+		}
 		for (unsigned k = 0; k < instr->nargs; k++) {
 			out[k] = (struct words_out){ .ptr = free_at, .width = program->instr[arg[k]].width };
 			free_at += target.n * word_nbytes(out[k].width) + 64;
 		}
-		if (!invert(instr->op, instr->imm, target, &rows, out, instr->nargs))
+		if (job->rotate[i])
+			invert_rotated_merge(target, job->rotate[i], out, instr->nargs);
+		else if (!invert(instr->op, instr->imm, target, &rows, out, instr->nargs))
 			return false;
 		for (unsigned k = 0; k < instr->nargs; k++)
 			job->at[arg[k]] = out[k].ptr, job->n[arg[k]] = out[k].n;
@@ -91,29 +101,12 @@ static bool decompose(struct job *job, struct encoder *encoder, const void *word
 /* Appends n words packed with w bits each. */
 static void put_packed(struct buffer *buffer, const void *words, size_t n, unsigned width, uint64_t base, unsigned w)
 {
-	const unsigned size = word_nbytes(width);
-	const size_t nbytes = packed_nbytes(n, w);
-	uint8_t *out;
+	uint8_t *out = buffer_grow(buffer, packed_nbytes(n, w) + PACK_PAD);
 
-	if (w == width && w == size * 8 && base == 0) {
-		buffer_put(buffer, words, nbytes);
+	if (!out)
 		return;
-	}
-	if (!(out = buffer_grow(buffer, nbytes + 16)))
-		return;
-	buffer->nbytes -= 16;
-	unsigned __int128 bits = 0;
-	unsigned filled = 0;
-	for (size_t i = 0; i < n; i++) {
-		bits |= (unsigned __int128)((get_word(words, size, i) - base) & mask_bits(w)) << filled;
-		filled += w;
-		if (filled >= 64) {
-			store_u64(out, (uint64_t)bits);
-			out += 8, bits >>= 64, filled -= 64;
-		}
-	}
-	for (; (int)filled > 0; filled -= MIN(filled, 8u), bits >>= 8)
-		*out++ = (uint8_t)bits;
+	pack_words(out, words, n, width, base, w);
+	buffer->nbytes -= PACK_PAD;
 }
 
 static void put_pack_item(struct buffer *buffer, const void *words, size_t n, unsigned width)
@@ -133,16 +126,13 @@ static void put_pack_item(struct buffer *buffer, const void *words, size_t n, un
 /* The last 128 bytes of the packed words of a register. */
 static void carry_bytes(const struct job *job, unsigned reg, uint8_t out[BC_CARRY_NBYTES])
 {
-	struct buffer packed = { 0 };
-	const struct bc_instr *instr = &job->variant->program.instr[reg];
-	const unsigned size = word_nbytes(instr->width);
-	/* 128 bytes hold at most 1024 words; begin at a multiple of 8 words so that they begin at a byte. */
-	const size_t from = job->n[reg] > 1032 ? (job->n[reg] - 1032) / 8 * 8 : 0;
+	const unsigned width = job->variant->program.instr[reg].width;
+	/* Enough words, from a multiple of 8 on so that they begin at a byte. */
+	const size_t n = job->n[reg], enough = 8 * BC_CARRY_NBYTES / width + 9, from = n > enough ? (n - enough) / 8 * 8 : 0;
+	uint8_t packed[3 * BC_CARRY_NBYTES + PACK_PAD];
 
-	put_packed(&packed, (const uint8_t *)job->at[reg] + from * size, job->n[reg] - from, instr->width, 0, instr->width);
-	if (!packed.failed)
-		memcpy(out, packed.data + packed.nbytes - BC_CARRY_NBYTES, BC_CARRY_NBYTES);
-	buffer_free(&packed);
+	pack_words(packed, (const uint8_t *)job->at[reg] + from * word_nbytes(width), n - from, width, 0, width);
+	memcpy(out, packed + packed_nbytes(n - from, width) - BC_CARRY_NBYTES, BC_CARRY_NBYTES);
 }
 
 static bool put_table_item(struct encoder *encoder, const struct job *job, const struct kn_set *set, unsigned i)
@@ -152,23 +142,22 @@ static bool put_table_item(struct encoder *encoder, const struct job *job, const
 	const bool classed = instr->flags & BC_CLASSED;
 	const size_t bound = kn_encode_bound(job->n[i]), from = encoder->payload.nbytes;
 	uint8_t carry[BC_CARRY_NBYTES];
-	uint8_t *scratch = malloc(bound), *dst = buffer_grow(&encoder->payload, 4 + bound);
+	uint8_t *dst = buffer_grow(&encoder->payload, 4 + bound);
 	size_t nbytes = 0;
 
 	if (instr->flags & BC_CARRY)
 		carry_bytes(job, instr->aux, carry);
-	if (dst && scratch) {
+	if (dst && reserve(&encoder->scratch, &encoder->scratch_nbytes, bound)) {
 		const struct kn_enc_args args = {
 			.dst = dst + 4, .src = job->at[i], .n = job->n[i], .table = job->stream->table[job->variant->table[i]],
 			.row_class = classed ? c->row : NULL, .col_class = classed ? c->col : NULL, .row_words = classed ? c->row_words : 0,
-			.first = job->first, .carry = instr->flags & BC_CARRY ? carry : NULL, .scratch = scratch,
+			.first = job->first, .carry = instr->flags & BC_CARRY ? carry : NULL, .scratch = encoder->scratch,
 		};
 		kn_enc_fn *encode = instr->op == OP_LIT_HUFF ? set->enc_huff : instr->op == OP_LIT_RANS ? set->enc_rans : set->enc_wide;
 		nbytes = encode(&args);
 		store_u32(dst, (uint32_t)nbytes);
 		encoder->payload.nbytes = from + 4 + nbytes;
 	}
-	free(scratch);
 	return nbytes > 0;
 }
 
@@ -237,7 +226,7 @@ enum brv_status encode_chunk(struct encoder *encoder, struct coded_stream *strea
 		chunk->ref_first = first;
 		return BRV_OK;
 	}
-	if (!reserve(encoder, arena_nbytes(&stream->variant[0].program, n)))
+	if (!reserve(&encoder->arena, &encoder->arena_nbytes, arena_nbytes(&stream->variant[0].program, n)))
 		return BRV_MEMORY;
 	while (v + 1 < stream->nvariants && !encode_variant(encoder, stream, v, first, words, n))
 		v++;
@@ -293,7 +282,7 @@ static enum brv_status count_symbols(struct coded_stream *stream, const uint8_t 
 	const struct coded_variant *v = &stream->variant[0];
 	struct encoder encoder = { 0 };
 
-	if (!reserve(&encoder, arena_nbytes(&v->program, (size_t)MIN(stream->chunk_words, stream->nwords))))
+	if (!reserve(&encoder.arena, &encoder.arena_nbytes, arena_nbytes(&v->program, (size_t)MIN(stream->chunk_words, stream->nwords))))
 		return BRV_MEMORY;
 	for (uint64_t index = 0; index < stream->nchunks; index++) {
 		const uint64_t first = index * stream->chunk_words;

@@ -46,8 +46,8 @@ enum brv_status encode_prepare(struct coded_stream *stream, const struct expr *e
 
 /* What one thread needs to encode chunks of a stream. */
 struct encoder {
-	uint8_t *arena;                 /* grows as needed */
-	size_t arena_nbytes;
+	uint8_t *arena, *scratch;       /* grow as needed */
+	size_t arena_nbytes, scratch_nbytes;
 	struct buffer payload;          /* of the chunk encoded last */
 };
 void encoder_free(struct encoder *encoder);

@@ -4,6 +4,7 @@
 #include "synth/invert.h"
 
 #include "common/by_size.h"
+#include "synth/field16.h"
 
 bool words_constant(struct words target)
 {
@@ -29,6 +30,10 @@ static void invert_map(enum bc_op op, uint64_t imm, struct words in, void *out)
 	const unsigned w = in.width;
 	const uint64_t mask = mask_bits(w);
 
+	if (op == OP_MAP_ROT && w == 16) {
+		field16(in.ptr, in.n, (unsigned)imm, 0, 16, out);
+		return;
+	}
 	BY_SIZE(T, word_nbytes(w), {
 		const T *v = in.ptr;
 		T *o = out;
@@ -68,26 +73,33 @@ static void invert_scan(enum bc_op op, struct words in, struct words_out *arg)
 	})
 }
 
-static void invert_merge(struct words in, struct words_out *arg, unsigned nargs)
+/* The arguments of a merge, of words rotated left by `rotate` first. */
+static void invert_merge(struct words in, unsigned rotate, struct words_out *arg, unsigned nargs)
 {
 	unsigned shift = 0;
 
-	for (unsigned k = 0; k < nargs; k++) {
-		const unsigned s = shift;
-		const uint64_t mask = mask_bits(arg[k].width);
+	for (unsigned k = 0; k < nargs; shift += arg[k++].width) {
+		const unsigned s = shift, left = rotate, right = rotate ? in.width - rotate : 0;
+		const uint64_t whole = mask_bits(in.width), mask = mask_bits(arg[k].width);
+		arg[k].n = in.n;
+		if (in.width == 16) {
+			field16(in.ptr, in.n, rotate, s, arg[k].width, arg[k].ptr);
+			continue;
+		}
 		BY_SIZE(IN, word_nbytes(in.width), {
 			const IN *v = in.ptr;
 			BY_SIZE(T, word_nbytes(arg[k].width), {
 				T *o = arg[k].ptr;
+				const IN w = (IN)whole;
 				const T m = (T)mask;
 				for (size_t i = 0; i < in.n; i++)
-					o[i] = (T)(v[i] >> s) & m;
+					o[i] = (T)((IN)((IN)(v[i] << left | v[i] >> right) & w) >> s) & m;
 			})
 		})
-		arg[k].n = in.n;
-		shift += arg[k].width;
 	}
 }
+
+void invert_rotated_merge(struct words in, unsigned rotate, struct words_out *arg, unsigned nargs) { invert_merge(in, rotate, arg, nargs); }
 
 static bool invert_weave(uint64_t imm, struct words in, struct words_out *arg, unsigned nargs)
 {
@@ -164,7 +176,7 @@ bool invert(enum bc_op op, uint64_t imm, struct words target, const struct row_v
 		arg->n = target.n;
 		return true;
 	case OP_SCAN_XOR: case OP_SCAN_ADD: invert_scan(op, target, arg); return true;
-	case OP_MERGE: invert_merge(target, arg, nargs); return true;
+	case OP_MERGE: invert_merge(target, 0, arg, nargs); return true;
 	case OP_WEAVE: return invert_weave(imm, target, arg, nargs);
 	case OP_CONCAT: return invert_concat(imm, target, arg);
 	case OP_REPEAT: return invert_repeat(imm, target, arg);

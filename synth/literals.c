@@ -141,6 +141,8 @@ static bool judge_tables(struct targets *targets, unsigned index, const struct c
 		const unsigned v = view_of(p);
 		if (!p->literal || table_kind(p->op) == TABLE_NONE || !production_fits(p, t, 0, 0) || (v && !targets->classes))
 			continue;
+		if (p->op == OP_LIT_RANS && p->cols && kc > RANS_MAX_COLS)
+			continue;
 		if (!make_view(targets, t, views, v, &ignored))
 			return false;
 		const struct literal l = literal_for(i, index, t);

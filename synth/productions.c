@@ -3,8 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "synth/productions.h"
 
+#include "synth/log2i.h"
+
 #define LITERAL(n, o, ...) { .name = n, .op = o, .literal = true, __VA_ARGS__ }
 #define SPLIT(n, w, r, ...) { .name = n, .op = OP_MERGE, .width = w, .rotate = r, .field = { __VA_ARGS__ } }
+#define GATED(n, w, ...) { .name = n, .op = OP_MERGE, .width = w, .field = { __VA_ARGS__ }, .gated = true }
 
 const struct production productions[] = {
 	LITERAL("const", OP_CONST),
@@ -35,6 +38,10 @@ const struct production productions[] = {
 	SPLIT("fp32 exponent", 32, 1, 24, 8),
 	SPLIT("fp32 exponent+1", 32, 1, 23, 9),
 	SPLIT("fp32 sign,exponent+2", 32, 0, 21, 11),
+	GATED("fp32 of fp16", 32, 13, 10, 9),
+	GATED("fp32 of fp16 +1", 32, 13, 9, 10),
+	GATED("fp32 of fp16 +2", 32, 13, 8, 11),
+	GATED("fp32 of bf16", 32, 16, 7, 9),
 	SPLIT("halves", 32, 0, 16, 16),
 	SPLIT("bytes", 32, 0, 8, 8, 8, 8),
 	SPLIT("fp64 exponent", 64, 0, 52, 12),
@@ -46,6 +53,7 @@ const struct production productions[] = {
 	SPLIT("bytes", 24, 0, 8, 8, 8),
 	SPLIT("byte+15", 23, 0, 15, 8),
 	SPLIT("low 13", 23, 0, 13, 10),
+	{ .name = "weave", .op = OP_WEAVE },
 	{ .name = "scan.add", .op = OP_SCAN_ADD },
 	{ .name = "scan.xor", .op = OP_SCAN_XOR },
 	{ .name = "zigzag", .op = OP_MAP_ZIGZAG },
@@ -54,7 +62,6 @@ const struct production productions[] = {
 	{ .name = "add", .op = OP_MAP_ADD },
 	{ .name = "repeat", .op = OP_REPEAT },
 	{ .name = "concat", .op = OP_CONCAT },
-	{ .name = "weave", .op = OP_WEAVE },
 };
 const unsigned nproductions = ARRAY_LEN(productions);
 
@@ -140,35 +147,42 @@ static const struct { uint8_t period, run[4]; } records[] = {
 	{ 210, { 128, 64, 16, 2 } },
 };
 
-/* The record whose period the bytes show best: the one whose byte positions have the least entropy in all, if it beats no period. */
+/* Bits of ideal codes for every run of a record type, each run with a code of its own. */
+static double record_bits(const uint8_t *bytes, size_t n, unsigned period, const uint8_t run[4])
+{
+	double bits = 0;
+
+	for (unsigned k = 0, at = 0; k < 4 && run[k]; at += run[k], k++) {
+		uint32_t counts[256] = { 0 };
+		const size_t records_seen = n / period;
+		for (size_t i = 0; i < records_seen; i++)
+			for (unsigned j = 0; j < run[k]; j++)
+				counts[bytes[i * period + at + j]]++;
+		const double sum = (double)(records_seen * run[k]);
+		for (unsigned s = 0; s < 256; s++)
+			bits += counts[s] ? counts[s] * (log2(sum) - log2i(counts[s])) : 0;
+	}
+	return bits;
+}
+
+/* The record type that divides the bytes best, if that saves a 256th of what one code for all bytes would take. */
 static bool weave_runs(const struct targets *targets, const struct target *t, uint64_t *imm, unsigned *nargs)
 {
-	enum { LOOK = 32768 };
-	const uint8_t *bytes = t->words;
-	const size_t n = MIN(t->n[0], (size_t)LOOK);
-	double best = 0;
+	enum { LOOK = 65536 };
+	static const uint8_t none[4] = { 1 };
+	const size_t n = MIN(t->total, (size_t)LOOK);
 	int found = -1;
 
-	if (t->width != 8 || t->total < 4096 || t->op == OP_WEAVE)
+	if (t->width != 8 || n < 4096 || t->op == OP_WEAVE)
 		return false;
+	double best = record_bits(t->words, n, 1, none) / (double)n * (1 - 1 / 256.);
 	for (unsigned r = 0; r < ARRAY_LEN(records); r++) {
 		bool whole = true;
 		for (unsigned s = 0; s < targets->nsegments; s++)
 			whole &= t->n[s] % records[r].period == 0;
-		if (!whole)
-			continue;
-		/* Pairs of bytes a period apart that are close to each other: scales have near neighbours, quants do not. */
-		size_t close[256] = { 0 }, records_seen = n / records[r].period - 1;
-		double excess = 0;
-		for (size_t i = 0; i < records_seen; i++)
-			for (unsigned k = 0; k < records[r].period; k++)
-				close[k] += (uint8_t)(bytes[i * records[r].period + k] - bytes[(i + 1) * records[r].period + k] + 4) < 9;
-		size_t sum = 0, most = 0;
-		for (unsigned k = 0; k < records[r].period; k++)
-			sum += close[k], most = MAX(most, close[k]);
-		excess = (double)most / (double)(records_seen + 1) - (double)sum / records[r].period / (double)(records_seen + 1);
-		if (excess > best && excess > .1)
-			best = excess, found = (int)r;
+		const double bits = whole ? record_bits(t->words, n, records[r].period, records[r].run) / (double)(n - n % records[r].period) : best;
+		if (bits < best)
+			best = bits, found = (int)r;
 	}
 	if (found < 0)
 		return false;
@@ -192,6 +206,36 @@ static bool fill(struct targets *targets, struct expr *expr, unsigned at, enum b
 	return true;
 }
 
+/* A split: map.rot over merge, or merge alone; the lowest field gated or not. */
+static bool apply_split(unsigned index, struct targets *targets, struct expr *expr, unsigned at)
+{
+	const struct production *p = &productions[index];
+	const struct classes *c = targets->classes;
+	const uint8_t width = expr->node[at].width;
+	unsigned nargs = 0, merge = at;
+
+	while (nargs < EXPR_MAX_ARGS && p->field[nargs])
+		nargs++;
+	if (p->gated && (!c || c->zero_bits != p->field[0] || !targets->target[expr->node[at].target]->positional))
+		return false;
+	if (p->rotate) {
+		if (!fill(targets, expr, at, OP_MAP_ROT, p->rotate, 1, &width))
+			return false;
+		merge = expr->node[at].arg[0];
+		expr->node[merge].choice = (uint8_t)index, expr->node[merge].depth = expr->node[at].depth;
+	}
+	if (!fill(targets, expr, merge, OP_MERGE, 0, nargs, p->field))
+		return false;
+	for (unsigned k = 0; k < nargs; k++)
+		expr->node[expr->node[merge].arg[k]].depth = (uint8_t)(expr->node[at].depth + 1);
+	const unsigned low = expr->node[merge].arg[0];
+	if (p->gated) {
+		expr->node[low].choice = (uint8_t)index;
+		return fill(targets, expr, low, OP_GATE, 1u << (c->kr - 1), 1, p->field);
+	}
+	return true;
+}
+
 bool production_apply(unsigned index, struct targets *targets, struct expr *expr, unsigned at)
 {
 	const struct production *p = &productions[index];
@@ -199,22 +243,11 @@ bool production_apply(unsigned index, struct targets *targets, struct expr *expr
 	const uint8_t same[4] = { (uint8_t)width, (uint8_t)width, (uint8_t)width, (uint8_t)width };
 	const struct expr before = *expr;
 	uint64_t imm = 0;
-	unsigned nargs = 1, hole = at;
+	unsigned nargs = 1;
 	bool ok;
 
 	if (p->op == OP_MERGE) {
-		for (nargs = 0; nargs < EXPR_MAX_ARGS && p->field[nargs];)
-			nargs++;
-		ok = true;
-		if (p->rotate) {
-			ok = fill(targets, expr, at, OP_MAP_ROT, p->rotate, 1, same);
-			hole = expr->node[at].arg[0];
-		}
-		ok = ok && fill(targets, expr, hole, OP_MERGE, 0, nargs, p->field);
-		if (ok && hole != at)
-			expr->node[hole].choice = (uint8_t)index, expr->node[hole].depth = expr->node[at].depth;
-		for (unsigned k = 0; ok && k < nargs; k++)
-			expr->node[expr->node[hole].arg[k]].depth = (uint8_t)(expr->node[at].depth + 1);
+		ok = apply_split(index, targets, expr, at);
 	} else {
 		const struct target *t = targets_get(targets, expr->node[at].target);
 		ok = t && t->total > 0;

@@ -18,8 +18,10 @@ struct production {
 	/* Literals. */
 	uint8_t log2_nb;
 	bool rows, cols;
-	/* Splits: rotation, then the fields' widths, lowest first; 0 ends. */
+	/* Splits: rotation, then the fields' widths, lowest first; 0 ends. gated: the lowest field is under a gate that leaves out the rows in which it
+	 * is 0 throughout. */
 	uint8_t rotate, field[EXPR_MAX_ARGS];
+	bool gated;
 };
 
 extern const struct production productions[];

@@ -10,7 +10,7 @@ enum { TINY_NBYTES = 32, CLASS_MIN_WORDS = 16384, CLASS_MIN_ROW = 4 };
 /* The record size of quantised blocks that a U8 tensor's rows are made of, as far as their length tells; else 1. */
 static unsigned record_words(const struct source *source)
 {
-	static const uint8_t record[] = { 210, 144, 176, 110, 84, 34, 24, 22, 20, 18 };
+	static const uint8_t record[] = { 210, 144, 176, 84, 34, 22, 110, 24, 20, 18 };
 
 	if (source->dtype == dtype_by_name("U8", 2)->code && source->rows)
 		for (unsigned i = 0; i < sizeof(record); i++)
@@ -77,6 +77,31 @@ static bool scale_view(const struct source *source, struct class_view *view)
 	return false;
 }
 
+/* Gives the rows of single-precision words whose low bits are all 0, as weights that once were half precision have them, a row class of their own. */
+static void set_zero_rows(const struct source *source, struct classes *c)
+{
+	const uint32_t *words = source->words;
+	uint64_t rows[2] = { 0 };
+	static const uint8_t zero_bits[2] = { 13, 16 };
+	uint8_t *zeros = calloc(c->rows, 1);
+
+	for (size_t r = 0; zeros && r < c->rows; r++) {
+		uint32_t any = 0;
+		for (size_t i = 0; i < c->row_words; i++)
+			any |= words[r * c->row_words + i];
+		zeros[r] = any ? (uint8_t)__builtin_ctz(any) : 32;
+		rows[0] += zeros[r] >= zero_bits[0], rows[1] += zeros[r] >= zero_bits[1];
+	}
+	const unsigned which = rows[1] == rows[0];
+	if (zeros && rows[which] >= c->rows / 256 + 1 && rows[which] < c->rows && c->kr < 8) {
+		c->zero_bits = zero_bits[which];
+		for (size_t r = 0; r < c->rows; r++)
+			c->row[r] = zeros[r] >= c->zero_bits ? c->kr : c->row[r];
+		c->kr++;
+	}
+	free(zeros);
+}
+
 static bool make_classes(const struct synth_plan *plan, const struct source *source, struct classes *classes)
 {
 	struct class_view view;
@@ -88,9 +113,13 @@ static bool make_classes(const struct synth_plan *plan, const struct source *sou
 	unsigned kr = plan->kr, kc = plan->kc;
 	while (source->nwords / (kr * kc) < plan->pair_words && kr > 2)
 		kr /= 2;
-	while (source->nwords / (kr * kc) < plan->pair_words && kc > 2)
+	while (source->nwords / (kr * kc) < plan->pair_words && kc > 4)
 		kc /= 2;
-	return classes_build(classes, &view, (size_t)source->rows, (size_t)source->row_words, kr, kc, plan->class_budget);
+	if (!classes_build(classes, &view, (size_t)source->rows, (size_t)source->row_words, source->width == 32 ? MIN(kr, 7u) : kr, kc, plan->class_budget))
+		return false;
+	if (source->dtype == dtype_by_name("F32", 3)->code)
+		set_zero_rows(source, classes);
+	return true;
 }
 
 /* Bytes that the two class streams will take, about. */
@@ -114,6 +143,8 @@ static enum brv_status search_both(struct search *search, const struct classes *
 	double flat = 0, classed = 0;
 	for (unsigned i = 0; i < result->best.nnodes; i++) {
 		const struct expr_node *node = &result->best.node[i];
+		if (node->op == OP_GATE)
+			return BRV_OK; /* nothing else does what it does */
 		if (!node->rows && !node->cols)
 			continue;
 		const struct target *t = search->targets->target[node->target];

@@ -324,8 +324,8 @@ static void learn_expr(const struct search *s, const struct expr *expr, double w
 	for (unsigned i = 0; i < expr->nnodes; i++) {
 		const struct expr_node *node = &expr->node[i];
 		const unsigned parent_op = s->targets->target[node->target]->op;
-		/* The merge of a split was filled by the same production as the rotation above it. */
-		if (parent_op == OP_MAP_ROT && node->op == OP_MERGE)
+		/* One production filled a whole split: its rotation, merge and gate. */
+		if ((parent_op == OP_MAP_ROT && node->op == OP_MERGE) || node->op == OP_GATE)
 			continue;
 		const struct prior_context context = context_of(s, expr, i);
 		prior_observe(prior, &context, node->choice, weight);

@@ -177,7 +177,7 @@ static enum brv_status code_stream(struct job *job, const struct source *source,
 
 static enum brv_status emit_one_class(struct job *job, const uint8_t *label, size_t n, unsigned classes, uint64_t *number)
 {
-	const struct source source = { .words = label, .nwords = n, .width = classes <= 2 ? 1 : classes <= 4 ? 2 : 3, .dtype = AR_DTYPE_OTHER };
+	const struct source source = { .words = label, .nwords = n, .width = 32 - (unsigned)__builtin_clz(classes - 1), .dtype = AR_DTYPE_OTHER };
 	struct coded_stream stream = { 0 };
 	struct buffer payload = { 0 };
 
@@ -405,11 +405,11 @@ static enum brv_status verify(struct job *job, int fd)
 
 /* What the favors differ in besides lambda: how hard is searched, and the size of chunks. A chunk's states cost about 90 bytes. */
 static const struct synth_plan defaults[] = {
-	[COST_SIZE] = { .limits = { 8, 12, 1024, 4 }, .sample_words = 262144, .class_budget = 4 << 20, .kr = 8, .kc = 4, .pair_words = 65536,
+	[COST_SIZE] = { .limits = { 8, 12, 1024, 4 }, .sample_words = 262144, .class_budget = 4 << 20, .kr = 8, .kc = KN_MAX_COLS, .pair_words = 16384,
 			.chunk_nbytes = 512 << 10 },
 	[COST_BALANCED] = { .limits = { 2, 6, 256, 3 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
 			    .chunk_nbytes = 256 << 10 },
-	[COST_SPEED] = { .limits = { 1, 4, 256, 3 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
+	[COST_SPEED] = { .limits = { 1, 8, 256, 3 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
 			 .chunk_nbytes = 256 << 10 },
 };
 

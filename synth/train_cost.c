@@ -24,13 +24,15 @@ static double rans_pair_bits(const struct kn_rans *t, const struct kn_rans_rows 
 	const unsigned nb = 1u << t->log2_nb, base = column * nb;
 	const uint8_t *freq = rows->freq + base;
 	uint8_t index_of[256], in_tail[256] = { 0 };
-	double cost[64], bits = 0;
+	double cost[64], filler = HUGE_VAL, bits = 0;
 
 	memset(index_of, 255, sizeof(index_of));
 	for (unsigned j = nb; j-- > 0;) {
 		cost[j] = freq[j] ? 8 - log2i(freq[j]) : HUGE_VAL;
-		if (j != t->escape)
-			index_of[t->width < 8 ? t->map[j] & mask_bits(t->width) : t->map[j]] = (uint8_t)j;
+		if (j == t->escape)
+			continue;
+		filler = MIN(filler, cost[j]);
+		index_of[t->width < 8 ? t->map[j] & mask_bits(t->width) : t->map[j]] = (uint8_t)j;
 	}
 	for (unsigned v = 0; v < 15; v++)
 		in_tail[t->tail[v]] = 1;
@@ -43,7 +45,7 @@ static double rans_pair_bits(const struct kn_rans *t, const struct kn_rans_rows 
 		else if (offset < 256 && t->escape != 255 && freq[t->escape])
 			bits += counts[s] * (cost[t->escape] + 4 + (in_tail[offset] ? 0 : 8));
 		else
-			bits += counts[s] * (double)(PATCH_BITS + 4);
+			bits += counts[s] * (PATCH_BITS + MIN(filler, 8.0)); /* coded as the pair's commonest symbol */
 	}
 	return bits;
 }

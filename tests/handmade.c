@@ -35,7 +35,8 @@ unsigned hm_table(struct handmade *hm, uint8_t kind, const void *body, size_t nb
 	return hm->ntables++;
 }
 
-struct hm_stream *hm_stream(struct handmade *hm, uint8_t kind, unsigned width, const void *words, uint64_t n, uint64_t chunk, unsigned program)
+struct hm_stream *hm_stream(struct handmade *hm, uint8_t kind, unsigned width, const void *words, uint64_t n, uint64_t chunk,
+			    unsigned program)
 {
 	struct hm_stream *stream = &hm->stream[hm->nstreams++];
 	unsigned size = word_nbytes(width);
@@ -185,7 +186,9 @@ static void code_section(struct buffer *section)
 	assert(status == BRV_OK);
 	(void)status;
 	size_t bound = kn_encode_bound(section->nbytes);
-	const struct kn_enc_args args = { .dst = malloc(bound), .src = section->data, .n = section->nbytes, .table = table, .scratch = malloc(bound) };
+	const struct kn_enc_args args = {
+		.dst = malloc(bound), .src = section->data, .n = section->nbytes, .table = table, .scratch = malloc(bound)
+	};
 	size_t nbytes = kn_sets[0]->enc_huff(&args);
 	section->nbytes = 0;
 	buffer_put(section, body, sizeof body);

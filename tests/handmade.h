@@ -66,8 +66,10 @@ void free_handmade(struct handmade *hm);
 unsigned hm_program(struct handmade *hm, unsigned ninstr, const struct bc_instr *instr);
 unsigned hm_table(struct handmade *hm, uint8_t kind, const void *body, size_t nbytes);
 
-/* A stream of n words (word_nbytes(width) each) with `chunk` words a chunk and one program; chunk records without payload; sums of the words. */
-struct hm_stream *hm_stream(struct handmade *hm, uint8_t kind, unsigned width, const void *words, uint64_t n, uint64_t chunk, unsigned program);
+/* A stream of n words (word_nbytes(width) each) with `chunk` words a chunk and one program; chunk records without payload; sums
+ * of the words. */
+struct hm_stream *hm_stream(struct handmade *hm, uint8_t kind, unsigned width, const void *words, uint64_t n, uint64_t chunk,
+			    unsigned program);
 void hm_tensor(struct hm_stream *stream, const char *name, const char *dtype, uint64_t ndim, const uint64_t *dim);
 
 /* Payload: n packed words; an item with its length. */

@@ -33,7 +33,8 @@ static void make_programs(struct handmade *hm)
 	PROGRAM(P_SCALAR, I(CONST, 64, 0, 0, 0, 0x1122334455667788ull));
 	PROGRAM(P_OTHER, I(CONST, 8, 0, 0, 0, 9), I(LIT_RAW, 8, 0, 0, 0, 0), I(REPEAT, 8, 1, 0, 0, 7), I(CONCAT, 8, 2, 0, 0, 5));
 	PROGRAM(P_WEAVE, I(LIT_PACK, 16, 0, 0, 0, 0), I(SCAN_ADD, 16, 1, 0, 0, 0), I(LIT_RAW, 16, 0, 0, 0, 0), I(MAP_GRAY, 16, 1, 0, 0, 0),
-		I(MAP_ZIGZAG, 16, 1, 0, 0, 0), I(MAP_ADD, 16, 1, 0, 0, 77), I(MAP_XOR, 16, 1, 0, 0, 0x5555), I(WEAVE, 16, 2, 0, 0, 1 | 2 << 16));
+		I(MAP_ZIGZAG, 16, 1, 0, 0, 0), I(MAP_ADD, 16, 1, 0, 0, 77), I(MAP_XOR, 16, 1, 0, 0, 0x5555),
+		I(WEAVE, 16, 2, 0, 0, 1 | 2 << 16));
 	PROGRAM(P_HUFF, I(LIT_HUFF, 8, 0, 0, 0, 0));
 	PROGRAM(P_WIDE, I(LIT_RAW, 6, 0, 0, 0, 0), I(LIT_WIDE, 10, 0, BC_CARRY, 0, 0), I(MERGE, 16, 2, 0, 0, 0));
 	PROGRAM(P_SCAN, I(LIT_RAW, 64, 0, 0, 0, 0), I(SCAN_XOR, 64, 1, 0, 0, 0));
@@ -68,7 +69,9 @@ static void put_coded(struct handmade *hm, struct buffer *payload, unsigned tabl
 	enum brv_status status = table_expand(hm->table_kind[table], body, &expanded, NULL);
 	assert(status == BRV_OK);
 	(void)status;
-	kn_enc_fn *encode = expanded->kind == TABLE_HUFF ? kn_sets[0]->enc_huff : expanded->kind == TABLE_RANS ? kn_sets[0]->enc_rans : kn_sets[0]->enc_wide;
+	kn_enc_fn *encode = expanded->kind == TABLE_HUFF   ? kn_sets[0]->enc_huff
+			    : expanded->kind == TABLE_RANS ? kn_sets[0]->enc_rans
+							   : kn_sets[0]->enc_wide;
 	args.table = expanded;
 	args.dst = malloc(kn_encode_bound(args.n));
 	args.scratch = malloc(kn_encode_bound(args.n));
@@ -78,8 +81,8 @@ static void put_coded(struct handmade *hm, struct buffer *payload, unsigned tabl
 	free(expanded);
 }
 
-static struct hm_stream *add(struct sample *s, const char *name, const char *dtype, unsigned width, const void *words, uint64_t n, uint64_t chunk,
-			     unsigned program, uint64_t ndim, uint64_t d0, uint64_t d1)
+static struct hm_stream *add(struct sample *s, const char *name, const char *dtype, unsigned width, const void *words, uint64_t n,
+			     uint64_t chunk, unsigned program, uint64_t ndim, uint64_t d0, uint64_t d1)
 {
 	struct hm_stream *stream = hm_stream(s->hm, AR_TENSOR, width, words, n, chunk, program);
 	hm_tensor(stream, name, dtype, ndim, (const uint64_t[]){ d0, d1 });
@@ -124,8 +127,14 @@ static void add_classed(struct sample *s, const uint8_t *columns)
 	for (unsigned k = 0; k < 2; k++) {
 		stream->chunks[k].noperands = 1;
 		stream->chunks[k].operand[0] = T_RANS;
-		put_coded(s->hm, &stream->chunks[k].payload, T_RANS, (struct kn_enc_args){ .src = coded + 128 * k, .n = 128, .row_class = row_class,
-			  .col_class = columns, .row_words = 32, .first = 128 * k, .carry = raw + 128 * k });
+		put_coded(s->hm, &stream->chunks[k].payload, T_RANS,
+			  (struct kn_enc_args){ .src = coded + 128 * k,
+						.n = 128,
+						.row_class = row_class,
+						.col_class = columns,
+						.row_words = 32,
+						.first = 128 * k,
+						.carry = raw + 128 * k });
 	}
 	stream = add(s, "h.tied", "BF16", 16, words, 256, 0, P_REF, 1, 256, 0);
 	stream->chunks[0].noperands = 2;
@@ -220,7 +229,8 @@ static void add_coded(struct sample *s)
 	stream->chunks[0].noperands = 1;
 	stream->chunks[0].operand[0] = T_WIDE;
 	buffer_put(&stream->chunks[0].payload, packed_raw, 150 - BC_CARRY_NBYTES);
-	put_coded(s->hm, &stream->chunks[0].payload, T_WIDE, (struct kn_enc_args){ .src = coded, .n = 200, .carry = packed_raw + 150 - BC_CARRY_NBYTES });
+	put_coded(s->hm, &stream->chunks[0].payload, T_WIDE,
+		  (struct kn_enc_args){ .src = coded, .n = 200, .carry = packed_raw + 150 - BC_CARRY_NBYTES });
 }
 
 static void add_scan(struct sample *s)
@@ -250,8 +260,9 @@ static void place_names(struct sample *s)
 
 void sample_make(struct sample *s)
 {
-	static const char header[] = "{\"h.wide\":0,\"h.classed\":1,\"h.tied\":2,\"gated\":3,\"empty\":4,\"step\":5,\"odd\":6,\"woven\":7,\"h.huff\":8,"
-				     "\"quo\\\"ted\\n\":9}  ";
+	static const char header[] =
+		"{\"h.wide\":0,\"h.classed\":1,\"h.tied\":2,\"gated\":3,\"empty\":4,\"step\":5,\"odd\":6,\"woven\":7,\"h.huff\":8,"
+		"\"quo\\\"ted\\n\":9}  ";
 	uint8_t columns[32 + KN_CLASS_PAD];
 	*s = (struct sample){ .hm = alloc_handmade() };
 	make_programs(s->hm);

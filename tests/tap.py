@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = (ROOT / os.environ.get("BREVIS_BUILD", "build")).resolve()
 SYNTH, BREVIS = str(BUILD / "brevis-synth"), str(BUILD / "brevis")
 MODELS = ROOT / "build" / "models"
+SANITIZER_EXIT = 99     # scripts/run-tests asks for it
 TIMEOUT = 180       # seconds; generous, for sanitizers on a busy machine. A hang is a failure, not a slow test.
 
 
@@ -66,12 +67,14 @@ def run(*argv, env=None, **options):
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.PIPE)
     options.setdefault("timeout", TIMEOUT)
-    return subprocess.run([os.fspath(a) for a in argv], env={**os.environ, **(env or {})}, **options)
+    done = subprocess.run([os.fspath(a) for a in argv], env={**os.environ, **(env or {})}, **options)
+    check(done.returncode != SANITIZER_EXIT, f"a sanitizer's report: {describe(done, 4000)}")
+    return done
 
 
-def describe(done):
+def describe(done, limit=400):
     text = (done.stderr or b"").decode("utf-8", "replace").strip()
-    return f"{' '.join(os.fsdecode(a) for a in done.args)}: exit {done.returncode}: {text[-400:]}"
+    return f"{' '.join(os.fsdecode(a) for a in done.args)}: exit {done.returncode}: {text[:limit]}"
 
 
 def succeed(*argv, **options):

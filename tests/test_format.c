@@ -70,6 +70,8 @@ struct broken {
 	enum brv_status status;
 };
 
+static const char sixty_five[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0";
+
 #define HM struct handmade *hm
 #define BREAK(name, body) static void name(HM) { body; }
 #define STREAM(s) (&hm->stream[s])
@@ -127,7 +129,7 @@ BREAK(m_name_surrogate, STREAM(S_SCAN)->name = "\xed\xa0\x80"; STREAM(S_SCAN)->n
 BREAK(m_name_placed, STREAM(S_SCAN)->name_distance = 1)
 BREAK(m_dtype, STREAM(S_SCALAR)->dtype = 99)
 BREAK(m_dtype_name_empty, STREAM(S_OTHER)->dtype_nbytes = 0)
-BREAK(m_dtype_name_long, STREAM(S_OTHER)->dtype_name = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0"; STREAM(S_OTHER)->dtype_nbytes = 65)
+BREAK(m_dtype_name_long, STREAM(S_OTHER)->dtype_name = sixty_five; STREAM(S_OTHER)->dtype_nbytes = 65)
 BREAK(m_other_size, STREAM(S_OTHER)->data_nbytes = 1ull << 63)
 BREAK(m_ndim, STREAM(S_SCALAR)->ndim = 65536)
 BREAK(m_shape_over, STREAM(S_CLASSED)->dim[0] = 1ull << 61)
@@ -232,8 +234,8 @@ BREAK(m_class_number, CHUNK(S_ROWS, 0)->payload.data[0] |= 3; CHUNK(S_ROWS, 0)->
 #define L BRV_LIMIT
 #define ROW(name, status) { #name, m_##name, status }
 static const struct broken table[] = {
-	ROW(archive_size, D), ROW(payload_size, D), ROW(payload_both, D), ROW(stored_size, D), ROW(decoded_size, D), ROW(form, V), ROW(form_huff, D),
-	ROW(sections_sum, D), ROW(code_extra, D), ROW(tabl_extra, D), ROW(indx_extra, D), ROW(sums_extra, D), ROW(sums_extra8, D),
+	ROW(archive_size, D), ROW(payload_size, D), ROW(payload_both, D), ROW(stored_size, D), ROW(decoded_size, D), ROW(form, V),
+	ROW(form_huff, D), ROW(sections_sum, D), ROW(code_extra, D), ROW(tabl_extra, D), ROW(indx_extra, D), ROW(sums_extra, D), ROW(sums_extra8, D),
 	ROW(payload_extra, D),
 	ROW(program_count, D), ROW(program_count_huge, D), ROW(no_instr, D), ROW(many_instr, D), ROW(cut_instr, D), ROW(unknown_op, V),
 	ROW(unknown_flag, V), ROW(width_0, D), ROW(width_65, D), ROW(width_of_op, D), ROW(nargs_few, D), ROW(nargs_many, D), ROW(two_roots, D),
@@ -337,7 +339,8 @@ static void flip_bits(bool huffman)
 Test(format, each_bit_flipped) { flip_bits(false); }
 Test(format, each_bit_flipped_with_coded_sections) { flip_bits(true); }
 
-/* The same with the checksums of prelude and sections corrected, as one would who means harm: whatever comes of it, it comes without a crash. */
+/* The same with the checksums of prelude and sections corrected, as one would who means harm: whatever comes of it, it comes
+ * without a crash. */
 static void forge_bits(bool huffman)
 {
 	struct sample s;

@@ -3,6 +3,7 @@
 #include <sys/auxv.h>
 
 #include "kernels/cpu.h"
+#include "kernels/kernel.h"
 
 #ifndef HWCAP_ASIMD
 #define HWCAP_ASIMD (1ul << 1)

@@ -3,15 +3,19 @@
 #include <stdio.h>
 
 #include "kernels/cpu.h"
+#include "kernels/kernel.h"
 
 enum {
-	F_OSXSAVE = 1u << 0, F_AVX2 = 1u << 1, F_BMI = 1u << 2, F_AVX512F = 1u << 3, F_AVX512BW = 1u << 4, F_AVX512VL = 1u << 5, F_AVX512DQ = 1u << 6,
-	F_VBMI = 1u << 7, F_VBMI2 = 1u << 8, F_OS_AVX = 1u << 9, F_OS_AVX512 = 1u << 10, F_SLOW_AVX512 = 1u << 11, F_KNOWN = 1u << 31,
+	F_OSXSAVE = 1u << 0, F_AVX2 = 1u << 1, F_BMI = 1u << 2, F_AVX512F = 1u << 3, F_AVX512BW = 1u << 4, F_AVX512VL = 1u << 5,
+	F_AVX512DQ = 1u << 6, F_VBMI = 1u << 7, F_VBMI2 = 1u << 8, F_OS_AVX = 1u << 9, F_OS_AVX512 = 1u << 10, F_SLOW_AVX512 = 1u << 11,
+	F_FMA = 1u << 12, F_POPCNT = 1u << 13, F_LZCNT = 1u << 14, F_KNOWN = 1u << 31,
 };
 
 static const struct { unsigned bit; const char *name; } names[] = {
-	{ F_AVX2, "avx2" }, { F_BMI, "bmi2" }, { F_AVX512F, "avx512f" }, { F_AVX512BW, "avx512bw" }, { F_AVX512VL, "avx512vl" },
-	{ F_AVX512DQ, "avx512dq" }, { F_VBMI, "avx512vbmi" }, { F_VBMI2, "avx512vbmi2" }, { F_OS_AVX, "os-avx" }, { F_OS_AVX512, "os-avx512" },
+	{ F_AVX2, "avx2" }, { F_BMI, "bmi2" }, { F_FMA, "fma" }, { F_POPCNT, "popcnt" }, { F_LZCNT, "lzcnt" },
+	{ F_AVX512F, "avx512f" }, { F_AVX512BW, "avx512bw" }, { F_AVX512VL, "avx512vl" },
+	{ F_AVX512DQ, "avx512dq" }, { F_VBMI, "avx512vbmi" }, { F_VBMI2, "avx512vbmi2" },
+	{ F_OS_AVX, "os-avx" }, { F_OS_AVX512, "os-avx512" },
 };
 
 static uint64_t read_xcr0(void)
@@ -37,12 +41,16 @@ static unsigned detect(void)
 	if (__get_cpuid_max(0, NULL) < 7)
 		return found;
 	__cpuid(1, a, b, c, d);
+	found |= c >> 12 & 1 ? F_FMA : 0;
+	found |= c >> 23 & 1 ? F_POPCNT : 0;
 	if (c >> 27 & 1) {
 		const uint64_t xcr0 = read_xcr0();
 		found |= F_OSXSAVE;
 		found |= (xcr0 & 0x6) == 0x6 ? F_OS_AVX : 0;
 		found |= (xcr0 & 0xe6) == 0xe6 ? F_OS_AVX512 : 0;
 	}
+	if (__get_cpuid(0x80000001u, &a, &b, &c, &d))
+		found |= c >> 5 & 1 ? F_LZCNT : 0;
 	__cpuid_count(7, 0, a, b, c, d);
 	found |= b >> 5 & 1 ? F_AVX2 : 0;
 	found |= (b >> 3 & 1 && b >> 8 & 1) ? F_BMI : 0;
@@ -66,8 +74,10 @@ static unsigned features(void)
 	return f;
 }
 
-static const unsigned need_avx2 = F_AVX2 | F_BMI | F_OS_AVX;
-static const unsigned need_avx512 = F_AVX2 | F_BMI | F_OS_AVX512 | F_AVX512F | F_AVX512BW | F_AVX512VL | F_AVX512DQ | F_VBMI | F_VBMI2;
+/* All that the Makefile lets the compiler use. */
+static const unsigned need_avx2 = F_AVX2 | F_BMI | F_FMA | F_POPCNT | F_LZCNT | F_OS_AVX;
+static const unsigned need_avx512 = F_AVX2 | F_BMI | F_FMA | F_POPCNT | F_LZCNT | F_OS_AVX512 | F_AVX512F | F_AVX512BW | F_AVX512VL |
+				    F_AVX512DQ | F_VBMI | F_VBMI2;
 
 bool kn_supported_scalar(void) { return true; }
 bool kn_supported_avx2(void) { return (features() & need_avx2) == need_avx2; }

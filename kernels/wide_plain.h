@@ -1,0 +1,107 @@
+/* wide_plain.h: lit.wide in plain C, alone or under a merge: the reference of every set.
+ *
+ * One lookup of 4 bytes a word tells frequency, symbol and rank. Vectors need hook in at one place only: a set that has gathers defines
+ * WIDE_VECTOR_GROUP and wide_vector_group(), with the arguments of wide_group() and n = 64, before it includes this file.
+ * A group of 64 words takes at most 128 bytes: it may start while the position is not beyond the end of the item.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef KERNELS_WIDE_PLAIN_H
+#define KERNELS_WIDE_PLAIN_H
+
+#include "kernels/branchless.h"
+#include "kernels/class_walk.h"
+#include "kernels/fields.h"
+#include "kernels/wide_item.h"
+
+/* n <= 64 words from lane 0 on, to out as words of `size` bytes. slot: of the row class; column: classes of the lanes, or NULL. */
+static inline __attribute__((always_inline)) void wide_group(struct wide_run *run, const struct kn_wide *t, const uint32_t *slot, const uint8_t *column,
+							     const size_t n, void *out, const unsigned size)
+{
+	const unsigned escape = t->has_escape ? t->nsym - 1u : 256;
+	const uint8_t *at = run->at;
+
+#pragma GCC unroll 4
+	for (size_t k = 0; k < n; k++) {
+		const uint32_t state = run->state[k], e = slot[(column ? (uint32_t)column[k] << WIDE_BITS : 0) + (state & ((1u << WIDE_BITS) - 1))];
+		const uint32_t x = (e >> 20) * (state >> WIDE_BITS) + (e & 4095), more = x << 16 | load_u16(at);
+		const bool small = x < 65536;
+		const unsigned j = e >> 12 & 255;
+		unsigned value = t->value[j];
+		at += 2 * small;
+		run->state[k] = choose_u32(small, more, x);
+		if (__builtin_expect(j == escape, 0))
+			value = wide_literal(&run->literals);
+		if (size == 1)
+			((uint8_t *)out)[k] = (uint8_t)value;
+		else
+			store_u16((uint8_t *)out + 2 * k, (uint16_t)value);
+	}
+	run->at = at;
+}
+
+/* The next n words, n a multiple of 128 but at the end. False if the item ends too early. */
+static inline bool wide_words(struct wide_run *run, const struct kn_args *a, size_t n, uint8_t *out, unsigned size)
+{
+	const struct kn_wide *t = &a->table->wide;
+	const bool rows = a->row_class && t->kr > 1, cols = a->col_class && t->kc > 1;
+
+	for (size_t i = 0; i < n; i += KN_GROUP, class_walk_step(&run->walk)) {
+		const uint32_t *slot = t->slot + (rows ? (size_t)a->row_class[run->walk.row] * t->kc << WIDE_BITS : 0);
+		for (size_t at = i; at < MIN(n, i + KN_GROUP); at += WIDE_LANES) {
+			const size_t lanes = MIN(n - at, (size_t)WIDE_LANES);
+			const uint8_t *column = cols ? a->col_class + run->walk.column + (at - i) : NULL;
+			if (run->at > run->end)
+				return false;
+#ifdef WIDE_VECTOR_GROUP
+			if (lanes == WIDE_LANES)
+				wide_vector_group(run, t, slot, column, lanes, out + at * size, size);
+			else
+#else
+			if (lanes == WIDE_LANES && !cols && size == 1)
+				wide_group(run, t, slot, NULL, WIDE_LANES, out + at, 1);
+			else if (lanes == WIDE_LANES && !cols)
+				wide_group(run, t, slot, NULL, WIDE_LANES, out + 2 * at, 2);
+			else
+#endif
+				wide_group(run, t, slot, column, lanes, out + at * size, size);
+		}
+	}
+	return true;
+}
+
+static inline bool wide_rest(const struct wide_run *run, uint8_t *carry)
+{
+	return run->at == run->end && run->literals.left == 0 && !run->literals.bad && wide_final(run->state, carry);
+}
+
+static bool wide_alone(const struct kn_args *args)
+{
+	struct wide_run run;
+
+	return wide_start(&run, args) && wide_words(&run, args, args->n, args->dst, word_nbytes(args->width)) && wide_rest(&run, args->carry);
+}
+
+static bool wide_merged(const struct kn_args *args)
+{
+	const unsigned size = word_nbytes(args->width), coded_size = word_nbytes(args->coded_width);
+	const size_t waiting = fields_waiting(args);
+	struct wide_run run;
+	uint16_t value[FIELD_WAITING];
+
+	if (!wide_start(&run, args))
+		return false;
+	for (size_t i = 0; i < waiting; i += FIELD_BLOCK) {
+		const size_t n = MIN(waiting - i, (size_t)FIELD_BLOCK);
+		if (!wide_words(&run, args, n, (uint8_t *)value, coded_size))
+			return false;
+		if (coded_size == 1)
+			fields_join_stored(args, (uint8_t *)args->dst + i * size, i, value, 1, 0, n);
+		else
+			fields_join_stored(args, (uint8_t *)args->dst + i * size, i, value, 2, 0, n);
+	}
+	if (!wide_words(&run, args, args->n - waiting, (uint8_t *)value, coded_size) || !wide_rest(&run, args->carry))
+		return false;
+	fields_join_waiting(args, waiting, value, coded_size, 0, args->carry);
+	return true;
+}
+
+#endif

@@ -1,0 +1,342 @@
+/* decoder.c: what one thread needs to decode chunks: memory, tables, loaded payload (decoder.h).
+ *
+ * Decoders are kept by the archive between calls, so that small calls find warm memory; there are as many as threads that ever
+ * decoded at the same time. SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/decoder.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "common/text.h"
+#include "runtime/lazy.h"
+#include "runtime/sum.h"
+#include "runtime/verify.h"
+
+enum { HELD_TABLES = 2 * BC_MAX_INSTR, HUGE_NBYTES = 2 << 20 };
+
+struct scratch {
+	uint8_t *ptr;
+	uint64_t nbytes;
+};
+
+struct decoder {
+	struct brv_archive *archive;
+	struct decoder *next;           /* in archive->idle */
+	struct decoder *ref;            /* decodes what a ref names: one level, since that has no refs */
+	struct scratch arena, payload, out;
+	struct span loaded;             /* payload of the chunks being decoded, KN_PAD readable behind it */
+	uint64_t loaded_at;             /* its offset in the payload region */
+	unsigned nheld;
+	struct {
+		uint32_t number;
+		const struct kn_table *table;
+	} held[HELD_TABLES];
+	struct exec exec;
+	struct error ref_err;
+};
+
+/* At least nbytes of memory whose contents do not matter. */
+static enum brv_status scratch_reserve(struct brv_archive *archive, struct scratch *scratch, uint64_t nbytes, struct error *err)
+{
+	if (nbytes <= scratch->nbytes)
+		return BRV_OK;
+	free(scratch->ptr);
+	memory_give(archive, scratch->nbytes);
+	*scratch = (struct scratch){ NULL, 0 };
+	TRY(memory_take(archive, nbytes, "decoding", err));
+	uint64_t align = nbytes >= HUGE_NBYTES ? HUGE_NBYTES : 64;
+	scratch->ptr = aligned_alloc(align, (nbytes + align - 1) / align * align);
+	if (!scratch->ptr) {
+		memory_give(archive, nbytes);
+		return fail(err, BRV_MEMORY, "no memory for %llu bytes", (unsigned long long)nbytes);
+	}
+	scratch->nbytes = nbytes;
+	if (align == HUGE_NBYTES)
+		madvise(scratch->ptr, nbytes, MADV_HUGEPAGE);
+	return BRV_OK;
+}
+
+static void scratch_free(struct brv_archive *archive, struct scratch *scratch)
+{
+	free(scratch->ptr);
+	memory_give(archive, scratch->nbytes);
+}
+
+static enum brv_status alloc_decoder(struct brv_archive *archive, struct decoder **out, struct error *err)
+{
+	*out = NULL;
+	TRY(memory_take(archive, sizeof **out, "decoding", err));
+	*out = calloc(1, sizeof **out);
+	if (!*out) {
+		memory_give(archive, sizeof **out);
+		return fail(err, BRV_MEMORY, "no memory to decode");
+	}
+	(*out)->archive = archive;
+	enum brv_status status = scratch_reserve(archive, &(*out)->arena, archive->arena_nbytes, err);
+	if (status != BRV_OK) {
+		free(*out);
+		memory_give(archive, sizeof **out);
+		*out = NULL;
+	}
+	return status;
+}
+
+enum brv_status decoder_out(struct decoder *decoder, uint64_t nbytes, uint8_t **out, struct error *err)
+{
+	TRY(scratch_reserve(decoder->archive, &decoder->out, nbytes, err));
+	*out = decoder->out.ptr;
+	return BRV_OK;
+}
+
+static void free_decoder(struct decoder *decoder)
+{
+	while (decoder) {
+		struct brv_archive *archive = decoder->archive;
+		struct decoder *ref = decoder->ref;
+		scratch_free(archive, &decoder->arena);
+		scratch_free(archive, &decoder->payload);
+		scratch_free(archive, &decoder->out);
+		free(decoder);
+		memory_give(archive, sizeof *decoder);
+		decoder = ref;
+	}
+}
+
+void decoders_free(struct brv_archive *archive)
+{
+	while (archive->idle) {
+		struct decoder *decoder = archive->idle;
+		archive->idle = decoder->next;
+		free_decoder(decoder);
+	}
+}
+
+enum brv_status decoder_take(struct brv_archive *archive, struct decoder **out, struct error *err)
+{
+	pthread_mutex_lock(&archive->lock);
+	*out = archive->idle;
+	if (*out)
+		archive->idle = (*out)->next;
+	pthread_mutex_unlock(&archive->lock);
+	return *out ? BRV_OK : alloc_decoder(archive, out, err);
+}
+
+static void release_tables(struct decoder *decoder)
+{
+	while (decoder->nheld > 0)
+		table_put(decoder->archive, decoder->held[--decoder->nheld].number);
+}
+
+void decoder_release(struct decoder *decoder)
+{
+	release_tables(decoder);
+	if (decoder->ref)
+		release_tables(decoder->ref);
+}
+
+void decoder_give(struct decoder *decoder)
+{
+	struct brv_archive *archive = decoder->archive;
+	decoder_release(decoder);
+	pthread_mutex_lock(&archive->lock);
+	decoder->next = archive->idle;
+	archive->idle = decoder;
+	pthread_mutex_unlock(&archive->lock);
+}
+
+static enum brv_status hold_table(struct decoder *decoder, uint32_t number, const struct kn_table **out, struct error *err)
+{
+	for (unsigned i = decoder->nheld; i-- > 0;)
+		if (decoder->held[i].number == number) {
+			*out = decoder->held[i].table;
+			return BRV_OK;
+		}
+	TRY(table_get(decoder->archive, number, out, err));
+	decoder->held[decoder->nheld].number = number;
+	decoder->held[decoder->nheld++].table = *out;
+	return BRV_OK;
+}
+
+enum brv_status decoder_load(struct decoder *decoder, uint64_t first, uint64_t end, struct error *err)
+{
+	struct brv_archive *archive = decoder->archive;
+	const struct chunk *last = &archive->view.chunk[end - 1];
+	uint64_t at = archive->view.chunk[first].payload_offset, nbytes = last->payload_offset + last->payload_nbytes - at;
+	uint64_t offset = archive->view.payload_offset + at;
+
+	decoder->loaded_at = at;
+	if (archive->source.memory && archive->source.nbytes - offset - nbytes >= KN_PAD) {
+		decoder->loaded = (struct span){ archive->source.memory + offset, nbytes };
+		return BRV_OK;
+	}
+	/* Up to a cell's worth it at least doubles, so that it grows a few times and then no more. */
+	uint64_t doubled = MIN(2 * decoder->payload.nbytes, (uint64_t)CELL_NBYTES);
+	TRY(scratch_reserve(archive, &decoder->payload, MAX(nbytes, doubled) + KN_PAD, err));
+	decoder->loaded = (struct span){ decoder->payload.ptr, nbytes };
+	TRY(source_read(&archive->source, offset, decoder->payload.ptr, nbytes, err));
+	memset(decoder->payload.ptr + nbytes, 0, KN_PAD);
+	return BRV_OK;
+}
+
+/* "tensor NAME, chunk 2 of 7: what". */
+static enum brv_status fail_chunk(const struct brv_archive *archive, const struct stream *stream, uint64_t k, enum brv_status status,
+				  const char *what, struct error *err)
+{
+	char name[96] = "the header";
+	if (stream->kind == AR_CLASS)
+		memcpy(name, "a class stream", sizeof "a class stream");
+	if (stream->kind == AR_TENSOR) {
+		struct span full = stream_name(&archive->view, archive->header, stream);
+		memcpy(name, "tensor ", 8);
+		text_safe(full.ptr, full.nbytes, name + 7, sizeof name - 7);
+	}
+	return fail(err, status, "%s, chunk %llu of %llu: %.120s", name, (unsigned long long)k + 1, (unsigned long long)stream->nchunks, what);
+}
+
+static enum brv_status set_operand(struct decoder *decoder, const struct stream *stream, const struct bc_instr *instr, uint64_t table,
+				   struct exec_operand *operand, struct error *err)
+{
+	TRY(hold_table(decoder, (uint32_t)table, &operand->table, err));
+	if (!(instr->flags & BC_CLASSED))
+		return BRV_OK;
+	bool rans = operand->table->kind == TABLE_RANS;
+	if ((rans ? operand->table->rans.kr : operand->table->wide.kr) > 1)
+		TRY(rows_get(decoder->archive, stream, &operand->row_class, err));
+	if ((rans ? operand->table->rans.kc : operand->table->wide.kc) > 1)
+		TRY(columns_get(decoder->archive, stream, rans ? operand->table->rans.log2_nb : 0, &operand->col_class, err));
+	return BRV_OK;
+}
+
+static enum brv_status run_ref(void *context, uint64_t stream, uint64_t first, uint64_t n, void *dst);
+
+/* Fills decoder->exec for chunk k of a stream, whose payload is loaded. */
+static enum brv_status prepare(struct decoder *decoder, const struct stream *stream, uint64_t k, struct error *err)
+{
+	struct brv_archive *archive = decoder->archive;
+	const struct chunk *chunk = &archive->view.chunk[stream->chunk_at + k];
+	const struct bc_program *program = chunk_program(&archive->view, stream, chunk);
+	const uint64_t *table = archive->view.operand + chunk->operands_at;
+	struct exec *exec = &decoder->exec;
+
+	exec->kernels = archive->kernels;
+	exec->program = program;
+	exec->plan = &archive->plan[program - archive->view.program];
+	exec->arena = decoder->arena.ptr;
+	exec->n = chunk_nwords(stream, k);
+	exec->first = k * stream->chunk_words;
+	exec->payload = (struct span){ decoder->loaded.ptr + (chunk->payload_offset - decoder->loaded_at), chunk->payload_nbytes };
+	exec->row_class = NULL;
+	exec->row_words = stream->geometry;
+	exec->refs = table + program->ntables;
+	exec->ref = run_ref;
+	exec->ref_context = decoder;
+	if (exec->plan->has_gate)
+		TRY(rows_get(archive, stream, &exec->row_class, err));
+	if (decoder->nheld + program->ntables > HELD_TABLES)
+		release_tables(decoder);
+	for (unsigned i = 0; i < program->ninstr; i++) {
+		const struct bc_instr *instr = &program->instr[i];
+		exec->operand[i] = (struct exec_operand){ NULL, NULL, NULL };
+		if (instr->op == OP_GATE)
+			exec->operand[i].row_class = exec->row_class;
+		else if (bc_opinfo(instr->op)->table != TABLE_NONE)
+			TRY(set_operand(decoder, stream, instr, *table++, &exec->operand[i], err));
+	}
+	if (exec->plan->has_gate && program->nrefs) {
+		TRY(exec_layout(exec));
+		TRY(verify_refs(&archive->view, stream, chunk, exec->nwords, err));
+	}
+	return BRV_OK;
+}
+
+/* Decodes chunk k of a stream, whose payload is loaded, to dst. */
+static enum brv_status run_chunk(struct decoder *decoder, const struct stream *stream, uint64_t k, void *dst, bool sum, struct error *err)
+{
+	struct brv_archive *archive = decoder->archive;
+	struct error why = { "its payload is damaged" };
+	decoder->ref_err.text[0] = 0;
+	enum brv_status status = prepare(decoder, stream, k, &why);
+	if (status == BRV_OK)
+		status = exec_run(&decoder->exec, dst);
+	if (status != BRV_OK && decoder->ref_err.text[0])
+		why = decoder->ref_err;
+	if (status == BRV_OK && sum &&
+	    chunk_checksum(dst, decoder->exec.n * word_nbytes(stream->width)) != chunk_sum(&archive->view, stream->chunk_at + k)) {
+		status = BRV_DAMAGED;
+		memcpy(why.text, "the checksum does not match", sizeof "the checksum does not match");
+	}
+	return status == BRV_OK ? BRV_OK : fail_chunk(archive, stream, k, status, why.text, err);
+}
+
+enum brv_status decoder_run(struct decoder *decoder, const struct stream *stream, uint64_t k, uint64_t low, uint64_t high, uint8_t *dst,
+				   bool sum, struct error *err)
+{
+	unsigned size = word_nbytes(stream->width);
+	uint64_t start = k * stream->chunk_words * size, end = start + chunk_nwords(stream, k) * size;
+	if (dst && low <= start && end <= high)
+		return run_chunk(decoder, stream, k, dst + (start - low), sum, err);
+	TRY(run_chunk(decoder, stream, k, decoder->arena.ptr, sum, err));
+	uint64_t from = MAX(low, start), to = MIN(high, end);
+	if (dst)
+		memcpy(dst + (from - low), decoder->arena.ptr + (from - start), to - from);
+	return BRV_OK;
+}
+
+/* exec_ref_fn: the words are those of whole chunks mostly, which go straight to where they are wanted. No sums: they are covered by
+ * that of the chunk that refers to them. */
+static enum brv_status run_ref(void *context, uint64_t index, uint64_t first, uint64_t n, void *dst)
+{
+	struct decoder *decoder = context;
+	struct brv_archive *archive = decoder->archive;
+	const struct stream *stream = &archive->view.stream[index];
+	struct error *err = &decoder->ref_err;
+	uint64_t size = word_nbytes(stream->width), low = first / stream->chunk_words, high = (first + n - 1) / stream->chunk_words + 1;
+	if (!decoder->ref)
+		TRY(alloc_decoder(archive, &decoder->ref, err));
+	TRY(decoder_load(decoder->ref, stream->chunk_at + low, stream->chunk_at + high, err));
+	for (uint64_t k = low; k < high; k++)
+		TRY(decoder_run(decoder->ref, stream, k, first * size, (first + n) * size, dst, false, err));
+	return BRV_OK;
+}
+
+enum brv_status decode_stream(struct brv_archive *archive, const struct stream *stream, void *dst, struct error *err)
+{
+	struct decoder *decoder;
+	const struct chunk *chunk = archive->view.chunk + stream->chunk_at;
+	uint64_t nbytes = stream->nwords * word_nbytes(stream->width);
+	TRY(decoder_take(archive, &decoder, err));
+	enum brv_status status = BRV_OK;
+	for (uint64_t k = 0, end; status == BRV_OK && k < stream->nchunks;) {
+		for (end = k + 1; end < stream->nchunks && chunk[end].payload_offset - chunk[k].payload_offset < CELL_NBYTES; end++)
+			;
+		status = decoder_load(decoder, stream->chunk_at + k, stream->chunk_at + end, err);
+		for (; status == BRV_OK && k < end; k++)
+			status = decoder_run(decoder, stream, k, 0, nbytes, dst, archive->checksums, err);
+	}
+	decoder_give(decoder);
+	return status;
+}
+
+enum brv_status decode_costs(struct brv_archive *archive, const struct stream *stream, uint64_t k, uint64_t nbytes[BC_MAX_INSTR],
+			     struct error *err)
+{
+	struct decoder *decoder;
+	TRY(decoder_take(archive, &decoder, err));
+	enum brv_status status = decoder_load(decoder, stream->chunk_at + k, stream->chunk_at + k + 1, err);
+	struct error why = { "its payload is damaged" };
+	if (status == BRV_OK) {
+		status = prepare(decoder, stream, k, &why);
+		if (status == BRV_OK)
+			status = exec_layout(&decoder->exec);
+		if (status != BRV_OK)
+			fail_chunk(archive, stream, k, status, why.text, err);
+	}
+	const struct bc_program *program = decoder->exec.program;
+	for (unsigned i = 0; status == BRV_OK && i < program->ninstr; i++) {
+		bool item = decoder->exec.nwords[i] > 0 && bc_opinfo(program->instr[i].op)->payload == PAYLOAD_ITEM;
+		nbytes[i] = decoder->exec.pay[i].nbytes + (item ? 4 : 0);
+	}
+	decoder_give(decoder);
+	return status;
+}
+

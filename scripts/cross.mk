@@ -1,0 +1,51 @@
+# cross.mk: kernel sets for tests only, the optional Highway set, and checks on other machines. Included by the Makefile before its rules.
+# SPDX-License-Identifier: Apache-2.0
+
+# Bodies of other machines compiled here through SIMDe, for the test program: -O1, because its fallbacks are large and only results count.
+TEST_SETS_x86_64  := avx2_simde neon_simde
+TEST_SETS_aarch64 := avx2_simde
+SYSROOT           ?=
+TEST_SETS         := $(if $(wildcard $(SYSROOT)/usr/include/simde/arm/neon.h),$(TEST_SETS_$(ARCH)))
+FLAGS_avx2_simde  := -O1 -Wno-psabi -DKN_SIMDE -DKN_TEST_SETS -DKN_SET_avx2
+FLAGS_neon_simde  := -O1 -DKN_SIMDE -DKN_TEST_SETS -DKN_SET_neon
+TEST_SET_OBJ      := $(foreach s,$(TEST_SETS),$(patsubst %.c,$(BUILD)/%.$(s).o,$(BODY_SRC))) $(if $(TEST_SETS),$(BUILD)/kernels/kernel.test.o)
+
+$(BUILD)/%.test.o: %.c
+	$(call say,CC  )
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -DKN_TEST_SETS -MMD -MP -c -o $@ $<
+
+# make HWY=1: the kernel set `hwy`, the only C++. Highway's cells are in highway.cc; set.c takes the scalar bodies for the others.
+ifdef HWY
+CXX        ?= g++
+HWY_CELLS  := map scan merge pack raw
+HWY_OTHERS := $(filter-out $(HWY_CELLS),$(patsubst kernels/op_%.c,%,$(filter kernels/op_%,$(BODY_SRC)))) rans_merge wide_merge can_fuse \
+	      $(patsubst kernels/%.c,%,$(filter kernels/enc_%,$(BODY_SRC)))
+CXXFLAGS   := -std=gnu++17 $(CFLAGS) -Wall -Wextra -Werror -fno-exceptions -fno-rtti -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE $(SANITIZE) $(EXTRA_CFLAGS)
+EXTRA_CFLAGS += -DKN_HAVE_HWY
+LDFLAGS    += -lhwy -lstdc++
+CORE_OBJ   += $(BUILD)/kernels/set.hwy.o $(BUILD)/kernels/highway.o
+
+$(BUILD)/%.hwy.o: %.c
+	$(call say,CC  )
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -DKN_SET=hwy $(foreach k,$(HWY_OTHERS),-Dkn_$(k)_hwy=kn_$(k)_scalar) -MMD -MP -c -o $@ $<
+$(BUILD)/%.o: %.cc
+	$(call say,CXX )
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CXX) $(CXXFLAGS) -MMD -MP -c -o $@ $<
+endif
+
+.PHONY: check-arm64 check-old-x86
+ARM64_SYSROOT := build/arm64-sysroot
+ARM64_MAKE = $(MAKE) -s -j$(JOBS) BUILD=build-arm64 CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ AR=aarch64-linux-gnu-ar \
+	     OBJCOPY=aarch64-linux-gnu-objcopy SYSROOT=$(ARM64_SYSROOT) EXTRA_CFLAGS=--sysroot=$(abspath $(ARM64_SYSROOT))
+
+check-arm64: ## build for arm64; kernel tests and a round trip under qemu, with SVE and without
+	@scripts/arm64-sysroot $(ARM64_SYSROOT)
+	+@$(ARM64_MAKE) build tests
+	@scripts/check-arm64 build-arm64 $(ARM64_SYSROOT)
+
+check-old-x86: ## the same programs on a CPU of 2008 and one of 2013, under qemu: no newer instruction in baseline code
+	+@$(MAKE) -s -j$(JOBS) build tests
+	@scripts/check-old-x86 $(BUILD)

@@ -1,0 +1,872 @@
+#!/usr/bin/env python3
+"""reference_decoder.py: a second decoder of Brevis archives, written from docs/FORMAT.md alone, so that the document can be believed.
+
+    reference_decoder.py [--no-checksums] [--count] ARCHIVE OUT.safetensors
+
+It is meant to be read beside the document: a section of it is a part of this file, in the same order, and every sentence of the document that says "damaged" is
+a `need` here. Nothing is fast: about a million words a minute. Standard library only; checksums come from the package xxhash or, if that is missing,
+from libxxhash.so through ctypes, and --no-checksums does without both. --count prints how often each op and each kind of table was met, for those who ask what a set of
+archives covers. Exit: 0 written, 1 damaged. SPDX-License-Identifier: Apache-2.0
+"""
+import bisect
+import collections
+import ctypes
+import ctypes.util
+import struct
+import sys
+
+
+class Damaged(Exception):
+    """The archive breaks a rule of the document."""
+
+
+def need(condition, why):
+    if not condition:
+        raise Damaged(why)
+
+
+# --- 1. Terms ----------------------------------------------------------------------------------------------------------------------------
+
+class Cursor:
+    """Bytes that are taken from the front and have to be used up exactly."""
+
+    def __init__(self, data, what):
+        self.data, self.at, self.what = data, 0, what
+
+    def take(self, size):
+        need(size <= len(self.data) - self.at, f"{self.what}: {size} bytes wanted, {len(self.data) - self.at} left")
+        self.at += size
+        return self.data[self.at - size:self.at]
+
+    def uint(self, size):
+        return int.from_bytes(self.take(size), "little")
+
+    def varint(self):
+        value = 0
+        for i in range(10):
+            byte = self.uint(1)
+            value |= (byte & 127) << 7 * i
+            if byte < 128:
+                need(byte or not i, f"{self.what}: a varint that is longer than it has to be")
+                need(value < 1 << 64, f"{self.what}: a varint of more than 64 bits")
+                return value
+        raise Damaged(f"{self.what}: a varint of more than 10 bytes")
+
+    def signed(self):
+        z = self.varint()
+        return (z >> 1) ^ -(z & 1)
+
+    def rest(self):
+        return self.take(len(self.data) - self.at)
+
+    def end(self):
+        need(self.at == len(self.data), f"{self.what}: {len(self.data) - self.at} bytes left over")
+
+
+class Bits:
+    """A string of bits, read from the least significant bit of each byte; what fills up the last byte is 0."""
+
+    def __init__(self, data, what):
+        self.value, self.left, self.what = int.from_bytes(data, "little"), 8 * len(data), what
+
+    def take(self, count):
+        need(count <= self.left, f"{self.what}: bits missing")
+        bits = self.value & ((1 << count) - 1)
+        self.value >>= count
+        self.left -= count
+        return bits
+
+    def end(self):
+        need(self.left < 8 and self.value == 0, f"{self.what}: bits left over")
+
+
+def packed_size(n, w):
+    return (n * w + 7) // 8
+
+
+def unpack(data, n, w, what):
+    """n packed words of w bits. Eight of them fill w bytes, which keeps the integers small."""
+    need(len(data) == packed_size(n, w), f"{what}: {len(data)} bytes for {n} words of {w} bits")
+    if w == 0:
+        return [0] * n
+    words, mask = [], (1 << w) - 1
+    for at in range(0, len(data), w):
+        value = int.from_bytes(data[at:at + w], "little")
+        count = min(8, n - len(words))
+        words += [value >> w * i & mask for i in range(count)]
+        need(value >> w * count == 0, f"{what}: bits left over")
+    return words
+
+
+def word_bytes(words, w):
+    """The words as they lie in memory."""
+    return struct.pack(f"<{len(words)}{'B' if w <= 8 else 'H' if w <= 16 else 'I' if w <= 32 else 'Q'}", *words)
+
+
+def find_xxh3():
+    """XXH3-64 as a function of bytes, or None."""
+    try:
+        import xxhash
+        return xxhash.xxh3_64_intdigest
+    except ImportError:
+        pass
+    try:
+        function = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0").XXH3_64bits
+    except (OSError, AttributeError):
+        return None
+    function.restype, function.argtypes = ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_size_t]
+    return lambda data: function(bytes(data), len(data))
+
+
+# --- 2. Layout ---------------------------------------------------------------------------------------------------------------------------
+
+MAGIC = bytes.fromhex("934252560D0A1A0A")
+PRELUDE = 144
+SECTIONS = ["CODE", "TABL", "INDX", "SUMS"]
+
+
+def section_bytes(name, form, stored, size):
+    need(form in (0, 1), f"{name}: form {form}")
+    if form == 0:
+        need(len(stored) == size, f"{name}: stored plainly, but {len(stored)} bytes for {size}")
+        return stored
+    need(size > 0, f"{name}: coded, but empty")
+    cursor = Cursor(stored, name)
+    table = HuffTable(cursor, name)
+    need(table.last < 256, f"{name}: symbols of more than 8 bits")
+    return bytes(table.decode(cursor.rest(), size, name))
+
+
+# --- 3. CODE -----------------------------------------------------------------------------------------------------------------------------
+
+CARRY, CLASSED = 1, 2
+
+# code: name, least and most arguments, greatest width, kind of payload, kind of table, flags allowed
+OPS = {
+    0x01: ("lit.raw", 0, 0, 64, "packed", None, 0),
+    0x02: ("lit.pack", 0, 0, 64, "item", None, 0),
+    0x03: ("lit.huff", 0, 0, 8, "item", "HUFF", 0),
+    0x04: ("lit.rans", 0, 0, 16, "item", "RANS", CARRY | CLASSED),
+    0x05: ("lit.wide", 0, 0, 16, "item", "WIDE", CARRY | CLASSED),
+    0x10: ("const", 0, 0, 64, None, None, 0),
+    0x11: ("concat", 2, 2, 64, None, None, 0),
+    0x12: ("repeat", 1, 1, 64, None, None, 0),
+    0x13: ("ref", 0, 0, 64, None, None, 0),
+    0x20: ("map.xor", 1, 1, 64, None, None, 0),
+    0x21: ("map.add", 1, 1, 64, None, None, 0),
+    0x22: ("map.zigzag", 1, 1, 64, None, None, 0),
+    0x23: ("map.gray", 1, 1, 64, None, None, 0),
+    0x24: ("map.rot", 1, 1, 64, None, None, 0),
+    0x30: ("scan.xor", 1, 1, 64, "first", None, 0),
+    0x31: ("scan.add", 1, 1, 64, "first", None, 0),
+    0x40: ("merge", 2, 16, 64, None, None, 0),
+    0x41: ("weave", 2, 4, 64, None, None, 0),
+    0x42: ("gate", 1, 1, 64, None, None, CLASSED),
+}
+
+
+class Instruction:
+    def __init__(self, cursor, number):
+        code, self.w, nargs, self.flags, self.aux, self.imm = struct.unpack("<BBBBIQ", cursor.take(16))
+        need(code in OPS, f"unknown op {code:#x}")
+        self.name, least, most, widest, self.payload, self.table, allowed = OPS[code]
+        self.number, self.nargs, self.carrier = number, nargs, None
+        need(1 <= self.w <= widest, f"{self.name}: width {self.w}")
+        need(least <= nargs <= most, f"{self.name}: {nargs} arguments")
+        need(self.flags & ~allowed == 0, f"{self.name}: flags {self.flags}")
+        need(self.aux == 0 or self.flags & CARRY, f"{self.name}: aux {self.aux}")
+        getattr(self, "check_" + self.name.replace(".", "_"), self.check_plain)()
+
+    def check_plain(self):
+        need(self.imm == 0, f"{self.name}: imm {self.imm}")
+
+    def check_const(self):
+        need(self.imm < 1 << self.w, f"{self.name}: imm of more than {self.w} bits")
+
+    check_map_xor = check_map_add = check_const
+
+    def check_map_rot(self):
+        need(self.imm < self.w, f"map.rot by {self.imm}")
+
+    def check_concat(self):
+        pass                    # imm <= n is a matter of each chunk
+
+    def check_repeat(self):
+        need(self.imm >= 1, "repeat: no times")
+
+    def check_ref(self):
+        self.check_plain()
+        need(self.w in (8, 16, 32, 64), f"ref: width {self.w}")
+
+    def check_weave(self):
+        self.runs = [self.imm >> 16 * i & 0xffff for i in range(4)]
+        need(all(self.runs[:self.nargs]) and not any(self.runs[self.nargs:]), f"weave: runs {self.runs}")
+
+    def check_gate(self):
+        need(self.flags == CLASSED, "gate: not CLASSED")
+        need(0 < self.imm < 256, f"gate: classes {self.imm:#x}")
+
+    def check_merge(self):
+        self.check_plain()
+        need(self.w >= 2, "merge: width 1")
+
+
+class Program:
+    """Instructions in post-order: arguments lie before what uses them."""
+
+    def __init__(self, cursor):
+        count = cursor.varint()
+        need(1 <= count <= 64, f"{count} instructions")
+        self.code = [Instruction(cursor, i) for i in range(count)]
+        self.link()
+        self.check_widths()
+        self.check_classed()
+        self.check_carries()
+        self.root = self.code[-1]
+
+    def link(self):
+        unused = []
+        for op in self.code:
+            need(op.nargs <= len(unused), f"{op.name}: arguments missing")
+            cut = len(unused) - op.nargs
+            op.args, unused = unused[cut:], unused[:cut] + [op]
+        need(len(unused) == 1, f"{len(unused)} roots")
+
+    def check_widths(self):
+        for op in self.code:
+            widths = [arg.w for arg in op.args]
+            if op.name == "merge":
+                need(sum(widths) == op.w, f"merge: {widths} make no {op.w}")
+            else:
+                need(all(w == op.w for w in widths), f"{op.name}: arguments of {widths} bits for {op.w}")
+
+    def check_classed(self):
+        self.code[-1].aligned = True            # word i of it belongs to word i of the chunk
+        for op in reversed(self.code):
+            for arg in op.args:
+                arg.aligned = op.aligned and (op.name.startswith("map.") or op.name == "merge")
+            need(op.aligned or not op.flags & CLASSED, f"{op.name}: CLASSED, but not in step with the chunk")
+
+    def check_carries(self):
+        for op in self.code:
+            if op.flags & CARRY:
+                need(op.aux < op.number, f"{op.name}: carries to register {op.aux}")
+                target = self.code[op.aux]
+                need(target.name == "lit.raw", f"{op.name}: carries to {target.name}")
+                need(target.carrier is None, "two carries to one register")
+                target.carrier = op
+
+
+# --- 4. INDX and SUMS --------------------------------------------------------------------------------------------------------------------
+
+DTYPE_BITS = [8, 4, 6, 6, 8, 8, 8, 8, 8, 8, 8, 16, 16, 16, 16, 32, 32, 32, 64, 64, 64, 64]
+HEADER, CLASS, TENSOR = 0, 1, 2
+MAX_CHUNK = 1 << 20
+
+
+class Chunk:
+    """start and n in words; tables by instruction number; refs as {instruction number: (stream, first word)}; payload as a slice of the region."""
+
+
+class Stream:
+    def __init__(self, archive, cursor, number):
+        self.archive, self.number, self.what = archive, number, f"stream {number}"
+        self.kind = cursor.uint(1)
+        need(self.kind <= TENSOR and (self.kind == HEADER) == (number == 0), f"{self.what}: kind {self.kind}")
+        need(number == 0 or self.kind >= archive.streams[-1].kind, f"{self.what}: a class stream after a tensor")
+        if self.kind == TENSOR:
+            bits = 8 * self.read_tensor(cursor)
+        else:
+            self.n = cursor.varint()
+        self.w = cursor.uint(1)
+        if self.kind == TENSOR:
+            need(self.w in (8, 16, 32, 64) and bits % self.w == 0, f"{self.what}: width {self.w} for {bits} bits")
+            self.n = bits // self.w
+        else:
+            need(self.w == 8 if self.kind == HEADER else 1 <= self.w <= 8, f"{self.what}: width {self.w}")
+        chunk = cursor.varint()
+        need(chunk <= MAX_CHUNK and (chunk or self.n <= MAX_CHUNK), f"{self.what}: chunks of {chunk}")
+        self.chunk = chunk or max(self.n, 1)
+        self.read_geometry(cursor)
+        count = cursor.varint()
+        need(count <= 255 and (count == 0) == (self.n == 0), f"{self.what}: {count} variants for {self.n} words")
+        self.variants = [self.read_variant(cursor) for _ in range(count)]
+        self.chunks = [self.read_chunk(cursor, at) for at in range(0, self.n, self.chunk)]
+        self.decoded, self.all_classes = {}, None
+        if number == 0:
+            archive.header = self.read_all()
+
+    def read_tensor(self, cursor):
+        """Name, type and shape; the size of the data in bytes."""
+        archive, skip, m = self.archive, cursor.signed(), cursor.varint()
+        need(m // 2 <= 1 << 24, f"{self.what}: a name of {m // 2} bytes")
+        if m % 2 == 0:
+            first = archive.name_end + skip
+            archive.name_end = first + m // 2
+            need(0 <= first and archive.name_end <= len(archive.header), f"{self.what}: its name lies outside of the header")
+            self.name = bytes(archive.header[first:archive.name_end])
+        else:
+            need(skip == 0, f"{self.what}: a distance to a name that is not in the header")
+            self.name = bytes(cursor.take(m // 2))
+        try:
+            self.name.decode()
+        except UnicodeDecodeError:
+            raise Damaged(f"{self.what}: its name is not UTF-8") from None
+        need(self.name not in archive.names, f"{self.what}: name {self.name} twice")
+        archive.names.add(self.name)
+        self.dtype = cursor.uint(1)
+        need(self.dtype < len(DTYPE_BITS) or self.dtype == 255, f"{self.what}: type {self.dtype}")
+        if self.dtype == 255:
+            size = cursor.varint()
+            need(1 <= size <= 64, f"{self.what}: a type's name of {size} bytes")
+            cursor.take(size)
+            nbytes = cursor.varint()
+        ndim = cursor.varint()
+        need(ndim <= 65535, f"{self.what}: {ndim} dimensions")
+        elements = 1
+        for _ in range(ndim):
+            elements *= cursor.varint()
+        if self.dtype != 255:
+            bits = elements * DTYPE_BITS[self.dtype]
+            need(bits % 8 == 0 and bits < 1 << 66, f"{self.what}: {bits} bits")
+            nbytes = bits // 8
+        archive.total += nbytes
+        need(archive.total < 1 << 63, "more than 2^63 bytes")
+        return nbytes
+
+    def read_geometry(self, cursor):
+        self.geometry, self.rows, self.columns, self.kr, self.kc = 0, None, None, 1, 1
+        if self.kind == TENSOR:
+            self.geometry = cursor.varint()
+        if not self.geometry:
+            return
+        need(self.n % self.geometry == 0, f"{self.what}: rows of {self.geometry} words do not divide {self.n}")
+        self.rows, self.kr = self.read_classes(cursor, self.n // self.geometry, range(2, 9))
+        self.columns, self.kc = self.read_classes(cursor, self.geometry, (2, 4, 8, 16))
+
+    def read_classes(self, cursor, count, allowed):
+        """A class stream or None, and the number of its classes."""
+        index = cursor.varint()
+        if index == 0:
+            return None, 1
+        classes = cursor.uint(1)
+        need(classes in allowed, f"{self.what}: {classes} classes")
+        need(index <= len(self.archive.streams), f"{self.what}: class stream {index - 1}")
+        stream = self.archive.streams[index - 1]
+        need(stream.kind == CLASS and stream.n == count, f"{self.what}: stream {index - 1} has no {count} classes")
+        return stream, classes
+
+    def read_variant(self, cursor):
+        number = cursor.varint()
+        need(number < len(self.archive.programs), f"{self.what}: program {number}")
+        program = self.archive.programs[number]
+        need(program.root.w == self.w, f"{self.what}: a program of {program.root.w} bits for {self.w}")
+        for op in program.code:
+            need(self.kind == TENSOR or op.name != "ref", f"{self.what}: a ref in a stream that is no tensor")
+            need(self.kind != CLASS or not op.flags & CLASSED, f"{self.what}: classes of classes")
+            if op.name == "gate":
+                need(self.rows and op.imm < 1 << self.kr, f"{self.what}: gate of classes {op.imm:#x} of {self.kr}")
+        return program
+
+    def read_chunk(self, cursor, start):
+        chunk, archive = Chunk(), self.archive
+        chunk.start, chunk.n, chunk.number = start, min(self.chunk, self.n - start), archive.chunk_count
+        archive.chunk_count += 1
+        variant = cursor.uint(1) if len(self.variants) > 1 else 0
+        need(variant < len(self.variants), f"{self.what}: variant {variant}")
+        chunk.program = self.variants[variant]
+        chunk.tables = {op.number: self.read_table(cursor, op) for op in chunk.program.code if op.table}
+        chunk.refs = {op.number: (cursor.varint(), cursor.varint()) for op in chunk.program.code if op.name == "ref"}
+        size = cursor.varint()
+        need(size < 1 << 32, f"{self.what}: a payload of {size} bytes")
+        chunk.payload = slice(archive.payload_used, archive.payload_used + size)
+        archive.payload_used += size
+        return chunk
+
+    def read_table(self, cursor, op):
+        number = cursor.varint()
+        need(number < len(self.archive.tables), f"{self.what}: table {number}")
+        table = self.archive.tables[number]
+        need(table.kind == op.table, f"{self.what}: {op.name} with a table {table.kind}")
+        need(table.last < 1 << op.w if table.kind == "HUFF" else table.w == op.w, f"{self.what}: a table of another width")
+        if table.kind != "HUFF":
+            classed = op.flags & CLASSED
+            need(table.kr in (1, self.kr if classed else 1), f"{self.what}: a table of {table.kr} row classes")
+            need(table.kc in (1, self.kc if classed else 1), f"{self.what}: a table of {table.kc} column classes")
+        return table
+
+    def words(self, index):
+        """The words of one chunk; its checksum compared."""
+        if index not in self.decoded:
+            chunk = self.chunks[index]
+            words = Execution(self, chunk).run()
+            xxh3 = self.archive.xxh3
+            need(chunk.number < len(self.archive.sums), f"{self.what}, chunk {index}: no checksum")
+            need(xxh3 is None or xxh3(word_bytes(words, self.w)) == self.archive.sums[chunk.number], f"{self.what}, chunk {index}: checksum")
+            self.decoded[index] = words
+        return self.decoded[index]
+
+    def read_all(self):
+        return word_bytes([word for i in range(len(self.chunks)) for word in self.words(i)], self.w)
+
+    def classes(self, count):
+        """All words of a class stream, each below count."""
+        if self.all_classes is None:
+            self.all_classes = [word for i in range(len(self.chunks)) for word in self.words(i)]
+        need(all(word < count for word in self.all_classes), f"{self.what}: a class that is not below {count}")
+        return self.all_classes
+
+    def range(self, first, n):
+        """n words from the first-th on, for a ref: of chunks without one."""
+        words = []
+        for i in range(first // self.chunk, -(-(first + n) // self.chunk)):
+            need(not self.chunks[i].refs, f"{self.what}: a ref to a chunk with a ref")
+            words += self.words(i)
+        skip = first % self.chunk
+        return words[skip:skip + n]
+
+
+class Archive:
+    def __init__(self, data, xxh3=None, on_chunk=lambda stream, chunk: None):
+        self.xxh3, self.on_chunk = xxh3, on_chunk
+        stored, self.payload = self.read_prelude(data)
+        code, tabl, indx, sums = (Cursor(section, name) for name, section in zip(SECTIONS, stored))
+        count = code.varint()
+        need(count <= 65535, f"{count} programs")
+        self.programs = [Program(code) for _ in range(count)]
+        code.end()
+        count = tabl.varint()
+        need(count <= 65535, f"{count} tables")
+        self.tables = [read_table(tabl) for _ in range(count)]
+        tabl.end()
+        need(len(sums.data) % 8 == 0, "SUMS: not a multiple of 8 bytes")
+        self.sums = struct.unpack(f"<{len(sums.data) // 8}Q", sums.rest())
+        self.read_index(indx)
+
+    def read_prelude(self, data):
+        need(len(data) >= PRELUDE and data[:8] == MAGIC, "no Brevis archive")
+        version, flags, size, total, payload = struct.unpack_from("<HHIQQ", data, 8)
+        need((version, flags, size) == (1, 0, PRELUDE), f"version {version}, flags {flags}, prelude of {size} bytes")
+        sections = [struct.unpack_from("<QQQ", data, 32 + 24 * i) for i in range(4)]
+        end = PRELUDE + sum(stored for _, stored, _ in sections)
+        need(end + payload == total == len(data), f"the archive says {total} bytes, its parts {end + payload}, the file {len(data)}")
+        sums = struct.unpack_from("<QQ", data, 128)
+        need(self.xxh3 is None or self.xxh3(data[:136]) == sums[1], "prelude: checksum")
+        need(self.xxh3 is None or self.xxh3(data[PRELUDE:end]) == sums[0], "sections: checksum")
+        parts, at = [], PRELUDE
+        for name, (form, stored, size) in zip(SECTIONS, sections):
+            parts.append(section_bytes(name, form, data[at:at + stored], size))
+            at += stored
+        return parts, data[end:]
+
+    def read_index(self, cursor):
+        self.streams, self.names, self.header, self.name_end = [], set(), b"", 0
+        self.total, self.chunk_count, self.payload_used = 0, 0, 0
+        count = cursor.varint()
+        need(count >= 1, "no streams")
+        for i in range(count):
+            self.streams.append(Stream(self, cursor, i))
+        cursor.end()
+        need(self.payload_used == len(self.payload), f"chunks use {self.payload_used} bytes of payload, there are {len(self.payload)}")
+        need(self.chunk_count == len(self.sums), f"{self.chunk_count} chunks, {len(self.sums)} checksums")
+        need(self.total + len(self.header) < 1 << 63, "more than 2^63 bytes")
+
+    def write(self, file):
+        file.write(struct.pack("<Q", len(self.header)) + self.header)
+        for stream in self.streams:
+            if stream.kind == TENSOR:
+                file.write(stream.read_all())
+
+
+# --- 5. Programs -------------------------------------------------------------------------------------------------------------------------
+
+class Execution:
+    """One chunk of a stream: sizes from the root down, payload to each instruction in order, words from the leaves up."""
+
+    def __init__(self, stream, chunk):
+        self.stream, self.chunk, self.code = stream, chunk, chunk.program.code
+        self.size, self.taken, self.carried, self.results = {}, {}, {}, {}
+        stream.archive.on_chunk(stream, chunk)
+
+    def run(self):
+        self.size[self.chunk.program.root] = self.chunk.n
+        for op in reversed(self.code):
+            for arg, n in zip(op.args, self.argument_words(op, self.size[op])):
+                self.size[arg] = n
+        payload = Cursor(self.stream.archive.payload[self.chunk.payload], self.stream.what)
+        for op in self.code:
+            if op.name == "ref":
+                self.check_ref(op, self.size[op])
+            self.taken[op] = self.take(op, payload)
+        payload.end()
+        for op in sorted(self.code, key=lambda op: not op.flags & CARRY):   # those that carry come before what they carry to
+            self.results[op] = getattr(self, "run_" + op.name.replace(".", "_"))(op, self.size[op]) if self.size[op] else []
+            assert len(self.results[op]) == self.size[op]
+        return self.results[self.chunk.program.root]
+
+    def argument_words(self, op, n):
+        if n == 0:
+            return [0] * op.nargs
+        if op.name == "concat":
+            need(op.imm <= n, f"concat: {op.imm} of {n} words")
+            return [op.imm, n - op.imm]
+        if op.name == "repeat":
+            need(n % op.imm == 0, f"repeat: {n} words, {op.imm} times")
+            return [n // op.imm]
+        if op.name.startswith("scan."):
+            return [n - 1]
+        if op.name == "weave":
+            need(n % sum(op.runs) == 0, f"weave: {n} words in records of {op.runs}")
+            return [n // sum(op.runs) * run for run in op.runs[:op.nargs]]
+        if op.name == "gate":
+            return [sum(not self.gated(op, i) for i in range(n))]
+        return [n] * op.nargs
+
+    # 5.1
+
+    def take(self, op, payload):
+        n = self.size[op]
+        if op.carrier:
+            need(packed_size(n, op.w) >= 128 and self.size[op.carrier], "a carry to fewer than 128 bytes, or from no word")
+        if n == 0 or op.payload is None:
+            return b""
+        if op.payload == "packed":
+            return payload.take(packed_size(n, op.w) - (128 if op.carrier else 0))
+        if op.payload == "first":
+            return payload.take(packed_size(1, op.w))
+        return payload.take(payload.uint(4))
+
+    # 5.2
+
+    def argument(self, op):
+        return self.results[op.args[0]]
+
+    def run_const(self, op, n):
+        return [op.imm] * n
+
+    def run_concat(self, op, n):
+        return self.results[op.args[0]] + self.results[op.args[1]]
+
+    def run_repeat(self, op, n):
+        return self.argument(op) * op.imm
+
+    def check_ref(self, op, n):
+        """The stream and the first word. To be right even if it is for no words."""
+        number, first = self.chunk.refs[op.number]
+        need(number < self.stream.number, f"ref: stream {number} is not before {self.stream.number}")
+        other = self.stream.archive.streams[number]
+        need(other.kind == TENSOR and other.w == op.w, f"ref: stream {number} is no tensor of {op.w} bits")
+        need(first + n <= other.n, f"ref: words {first}..{first + n} of {other.n}")
+        return other, first
+
+    def run_ref(self, op, n):
+        other, first = self.check_ref(op, n)
+        return other.range(first, n)
+
+    def run_map_xor(self, op, n):
+        return [v ^ op.imm for v in self.argument(op)]
+
+    def run_map_add(self, op, n):
+        return [(v + op.imm) % (1 << op.w) for v in self.argument(op)]
+
+    def run_map_zigzag(self, op, n):
+        return [((v >> 1) ^ -(v & 1)) % (1 << op.w) for v in self.argument(op)]
+
+    def run_map_gray(self, op, n):
+        def number(v):
+            g = v
+            for shift in range(1, op.w):
+                g ^= v >> shift
+            return g
+        return [number(v) for v in self.argument(op)]
+
+    def run_map_rot(self, op, n):
+        return [(v >> op.imm | v << op.w - op.imm) % (1 << op.w) for v in self.argument(op)]
+
+    def run_scan_xor(self, op, n):
+        words = unpack(self.taken[op], 1, op.w, "scan")
+        for v in self.argument(op):
+            words.append(words[-1] ^ v)
+        return words
+
+    def run_scan_add(self, op, n):
+        words = unpack(self.taken[op], 1, op.w, "scan")
+        for v in self.argument(op):
+            words.append((words[-1] + v) % (1 << op.w))
+        return words
+
+    def run_merge(self, op, n):
+        words, shift = [0] * n, 0
+        for arg in op.args:
+            words = [word | v << shift for word, v in zip(words, self.results[arg])]
+            shift += arg.w
+        return words
+
+    def run_weave(self, op, n):
+        sources = [(iter(self.results[arg]), run) for arg, run in zip(op.args, op.runs)]
+        return [next(source) for _ in range(n // sum(op.runs)) for source, run in sources for _ in range(run)]
+
+    def gated(self, op, i):
+        row = (self.chunk.start + i) // self.stream.geometry
+        return op.imm >> self.row_classes()[row] & 1
+
+    def run_gate(self, op, n):
+        source = iter(self.argument(op))
+        return [0 if self.gated(op, i) else next(source) for i in range(n)]
+
+    # 5.3
+
+    def run_lit_raw(self, op, n):
+        return unpack(self.taken[op] + (self.carried[op.carrier] if op.carrier else b""), n, op.w, op.name)
+
+    def run_lit_pack(self, op, n):
+        item = Cursor(self.taken[op], op.name)
+        b = item.uint(1)
+        need(b <= op.w, f"lit.pack: {b} bits of {op.w}")
+        base = unpack(item.take(packed_size(1, op.w)), 1, op.w, op.name)[0]
+        return [(base + v) % (1 << op.w) for v in unpack(item.rest(), n, b, op.name)]
+
+    def run_lit_huff(self, op, n):
+        return self.chunk.tables[op.number].decode(self.taken[op], n, op.name)
+
+    def run_lit_rans(self, op, n):
+        table, item = self.chunk.tables[op.number], Cursor(self.taken[op], op.name)
+        escapes, literals, patches = item.varint(), item.varint(), item.varint()
+        nibbles = unpack(item.take((escapes + 1) // 2), escapes, 4, op.name)
+        literal = item.take(literals)
+        patch = [(item.uint(4), item.uint(2)) for _ in range(patches)]
+        low, high, bytes_ = item.take(128), item.take(128), Cursor(item.rest(), op.name)
+        states = [lo | hi << 8 for lo, hi in zip(low, high)]
+        used, literals_used, words = 0, 0, []
+        for i, pair in enumerate(self.pairs(op, table, n)):
+            j, states[i % 128] = table.step(states[i % 128], pair, bytes_)
+            if j != table.escape:
+                byte = table.map[j]
+            else:
+                need(used < escapes, "lit.rans: more escapes than it says")
+                nibble = nibbles[used]
+                used += 1
+                if nibble < 15:
+                    byte = table.tail[nibble]
+                else:
+                    need(literals_used < literals, "lit.rans: more literals than it says")
+                    byte = literal[literals_used]
+                    literals_used += 1
+            words.append((table.base + byte) % (1 << op.w))
+        need(used == escapes and literals_used == literals, "lit.rans: escapes or literals left over")
+        bytes_.end()
+        last = -1
+        for position, word in patch:
+            need(last < position < n and word < 1 << op.w, f"lit.rans: patch {word} at {position} of {n}")
+            words[position], last = word, position
+        self.finish(op, states, 256, 1)
+        return words
+
+    def run_lit_wide(self, op, n):
+        table, item, size = self.chunk.tables[op.number], Cursor(self.taken[op], op.name), packed_size(1, op.w)
+        literals = Cursor(item.take(item.varint() * size), op.name)
+        states = [item.uint(4) for _ in range(64)]
+        rest, words = Cursor(item.rest(), op.name), []
+        for i, pair in enumerate(self.pairs(op, table, n)):
+            x = states[i % 64]
+            slot, cum = x & 4095, table.cum[pair]
+            j = bisect.bisect_right(cum, slot) - 1          # the last of equal ones: symbols of frequency 0 end where they begin
+            x = (cum[j + 1] - cum[j]) * (x >> 12) + slot - cum[j]
+            x %= 1 << 32
+            if x < 65536:
+                x = x << 16 | rest.uint(2)
+            states[i % 64] = x
+            word = literals.uint(size) if j == table.escape else table.value[j]
+            need(word < 1 << op.w, f"lit.wide: literal {word}")
+            words.append(word)
+        literals.end()
+        rest.end()
+        self.finish(op, states, 65536, 2)
+        return words
+
+    # 5.4
+
+    def finish(self, op, states, base, size):
+        """Final states, and what they carry."""
+        limit = base if op.flags & CARRY else 1
+        need(all(base <= x < base + limit for x in states), f"{op.name}: a final state")
+        self.carried[op] = b"".join((x - base).to_bytes(size, "little") for x in states)
+
+    # 7
+
+    def row_classes(self):
+        return self.stream.rows.classes(self.stream.kr)
+
+    def pairs(self, op, table, n):
+        """For each word the number of its class pair in the table."""
+        stream, start = self.stream, self.chunk.start
+        rows = self.row_classes() if table.kr > 1 else None
+        columns = stream.columns.classes(stream.kc) if table.kc > 1 else None
+        for i in range(n):
+            r = rows[(start + i // 128 * 128) // stream.geometry] if rows else 0
+            c = columns[(start + i) % stream.geometry] if columns else 0
+            yield r * table.kc + c
+
+
+# --- 6. TABL -----------------------------------------------------------------------------------------------------------------------------
+
+class HuffTable:
+    kind = "HUFF"
+
+    def __init__(self, cursor, what):
+        first, self.last = cursor.uint(1), cursor.uint(1)
+        need(first <= self.last, f"{what}: symbols {first}..{self.last}")
+        count = self.last - first + 1
+        lengths = unpack(cursor.take(packed_size(count, 4)), count, 4, what)
+        coded = sorted((length, first + i) for i, length in enumerate(lengths) if length)
+        need(all(length <= 12 for length in lengths), f"{what}: a code of more than 12 bits")
+        need(len(coded) >= 2 and sum(4096 >> length for length, _ in coded) == 4096, f"{what}: codes are not complete")
+        self.symbol_of, code, before = {}, 0, coded[0][0]
+        for length, symbol in coded:
+            code <<= length - before
+            self.symbol_of[length, code] = symbol
+            code, before = code + 1, length
+
+    def decode(self, item, n, what):
+        """5.3, lit.huff."""
+        item, count = Cursor(item, what), 1 if n < 256 else 8
+        q = -(-n // count)
+        sizes = [item.varint() for _ in range(count - 1)]
+        segments = [item.take(size) for size in sizes] + [item.rest()]
+        words = []
+        for s, segment in enumerate(segments):
+            words += self.segment(segment, max(min(q, n - s * q), 0), what)
+        return words
+
+    def segment(self, data, n, what):
+        words, length, code = [], 0, 0
+        bits = (byte >> i & 1 for byte in data for i in range(8))
+        used = 0
+        while len(words) < n:
+            bit = next(bits, None)
+            need(bit is not None, f"{what}: bits missing")
+            used, length, code = used + 1, length + 1, code << 1 | bit
+            if (length, code) in self.symbol_of:
+                words.append(self.symbol_of[length, code])
+                length = code = 0
+        need(len(data) == packed_size(used, 1) and not any(bits), f"{what}: bits left over")
+        return words
+
+
+class RansTable:
+    kind = "RANS"
+
+    def __init__(self, cursor, what):
+        log, self.w, self.kr, self.kc, self.base, escape, zero = struct.unpack("<BBBBHBB", cursor.take(8))
+        need(log in (4, 5, 6), f"{what}: 2^{log} buckets")
+        self.nb = nb = 1 << log
+        need(1 <= self.w <= 16 and self.base < 1 << self.w, f"{what}: width {self.w}, base {self.base}")
+        need(1 <= self.kr <= 8 and self.kc in (1, 2, 4), f"{what}: {self.kr} x {self.kc} classes")
+        need((escape < nb or escape == 255) and zero == 0, f"{what}: escape {escape}, reserved {zero}")
+        self.escape = escape if escape < nb else None
+        self.map, self.tail = cursor.take(nb), cursor.take(15)
+        self.span = 256 // nb
+        self.pairs = [self.read_pair(cursor.take(nb), what) for _ in range(self.kr * self.kc)]
+
+    def read_pair(self, buckets, what):
+        threshold = [byte % self.span for byte in buckets]
+        alias = [byte // self.span for byte in buckets]
+        freq, before = list(threshold), []
+        for b in range(self.nb):
+            before.append(freq[alias[b]])
+            freq[alias[b]] += self.span - threshold[b]
+        need(max(freq) <= 255, f"{what}: a symbol in all positions")
+        return threshold, alias, freq, before
+
+    def step(self, x, pair, renormalisation):
+        """One symbol's index and the next state."""
+        threshold, alias, freq, before = self.pairs[pair]
+        lo, hi = x & 255, x >> 8
+        b, t = divmod(lo, self.span)
+        j, r = (b, t) if t < threshold[b] else (alias[b], t - threshold[b] + before[b])
+        x = freq[j] * hi + r
+        return j, x << 8 | renormalisation.uint(1) if x < 256 else x
+
+
+class WideTable:
+    kind = "WIDE"
+
+    def __init__(self, cursor, what):
+        self.w, self.kr, self.kc, escape, count = struct.unpack("<BBBBB", cursor.take(5))
+        count += 1
+        need(1 <= self.w <= 16 and 1 <= self.kr <= 8 and self.kc in (1, 2, 4, 8, 16), f"{what}: width {self.w}, {self.kr} x {self.kc} classes")
+        need(escape <= 1 and count >= 2, f"{what}: {count} symbols, escape {escape}")
+        self.escape, self.value, next_value = count - 1 if escape else None, [], 0
+        for _ in range(count - escape):
+            self.value.append(next_value + cursor.varint())
+            next_value = self.value[-1] + 1
+        need(self.value[-1] < 1 << self.w, f"{what}: symbol {self.value[-1]}")
+        bits, self.cum = Bits(cursor.rest(), what), []
+        for _ in range(self.kr * self.kc):
+            cum = [0]
+            for _ in range(count):
+                freq = self.read_freq(bits, what)
+                need(freq <= 4095, f"{what}: frequency {freq}")
+                cum.append(cum[-1] + freq)
+            need(cum[-1] == 4096, f"{what}: frequencies add up to {cum[-1]}")
+            self.cum.append(cum)
+        bits.end()
+
+    @staticmethod
+    def read_freq(bits, what):
+        k = bits.take(4)
+        need(k <= 12, f"{what}: a frequency of {k} bits")
+        return (1 << k - 1) + bits.take(k - 1) if k else 0
+
+
+def read_table(cursor):
+    kind = cursor.uint(1)
+    need(1 <= kind <= 3, f"table of kind {kind}")
+    body = Cursor(cursor.take(cursor.varint()), "table")
+    table = (HuffTable, RansTable, WideTable)[kind - 1](body, body.what)
+    body.end()
+    return table
+
+
+# -----------------------------------------------------------------------------------------------------------------------------------------
+
+def features(stream, chunk):
+    """What a chunk exercises, as words to count."""
+    for op in chunk.program.code:
+        yield op.name + "+carry" * (op.flags & CARRY) + "+classed" * (op.flags & CLASSED > 0 and op.name != "gate")
+    for table in chunk.tables.values():
+        yield table.kind if table.kind == "HUFF" else f"{table.kind} {table.kr}x{table.kc}" + " escape" * (table.escape is not None) + (
+            f" nb={table.nb}" if table.kind == "RANS" else "")
+
+
+def decode(data, checksums=True, count=None):
+    """The archive read; count, a Counter, learns what its chunks used."""
+    xxh3 = find_xxh3() if checksums else None
+    if checksums and not xxh3:
+        sys.exit("reference_decoder.py: neither the package xxhash nor libxxhash.so was found; --no-checksums does without")
+    if count is None:
+        return Archive(data, xxh3)
+    return Archive(data, xxh3, lambda stream, chunk: count.update(features(stream, chunk)))
+
+
+def main(argv):
+    options, paths = {a for a in argv if a.startswith("--")}, [a for a in argv if not a.startswith("--")]
+    if len(paths) != 2 or options - {"--no-checksums", "--count"}:
+        sys.exit(__doc__)
+    count = collections.Counter()
+    try:
+        with open(paths[0], "rb") as file:
+            archive = decode(file.read(), "--no-checksums" not in options, count)
+        with open(paths[1], "wb") as file:
+            archive.write(file)
+    except Damaged as why:
+        print(f"{paths[0]}: damaged: {why}", file=sys.stderr)
+        return 1
+    if "--count" in options:
+        for name, times in sorted(count.items()):
+            print(f"{times:8} {name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
