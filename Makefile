@@ -1,6 +1,7 @@
 # Makefile: build, test, install. `make help` lists the targets. SPDX-License-Identifier: Apache-2.0
 
 .DEFAULT_GOAL := help
+OBJCOPY ?= objcopy
 JOBS    ?= $(shell nproc 2>/dev/null || echo 1)
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
@@ -53,9 +54,10 @@ include scripts/cross.mk
 Q   := $(if $(V),,@)
 say  = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),@:,@echo "  $(1) $@")
 
-.PHONY: help deps build runtime synth tests demo check asan lint fmt install clean distclean
+
+.PHONY: bench help deps build runtime synth tests demo check asan lint fmt install clean distclean
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(filter Makefile %.mk,$(MAKEFILE_LIST))
 
 deps: ## install the Debian packages that are missing
 	@scripts/install-deps test
@@ -78,6 +80,10 @@ check: ## everything: rules, every test natively and under sanitizers
 	@scripts/make-venv
 	@scripts/fetch-models test
 	@scripts/run-tests $(BUILD) build-asan
+
+bench: $(BUILD)/bench_kernels $(BUILD)/bench_decode ## GB/s of every kernel set next to memcpy (MODEL=FILE: on its weights; ARCHIVES=...: decode these)
+	@$(BUILD)/bench_kernels $(MODEL)
+	@$(if $(ARCHIVES),$(BUILD)/bench_decode $(ARCHIVES))
 
 asan: ## every test under sanitizers only
 	@scripts/install-deps test
@@ -116,7 +122,7 @@ $(BUILD)/internal.a: $(CORE_OBJ)
 $(BUILD)/libbrevis.a: $(RUNTIME_OBJ) $(BUILD)/internal.a
 	$(call say,AR  )
 	$(Q)$(CC) -r -nostdlib -o $(BUILD)/libbrevis.o $^
-	$(Q)objcopy --localize-hidden $(BUILD)/libbrevis.o
+	$(Q)$(OBJCOPY) --localize-hidden $(BUILD)/libbrevis.o
 	$(Q)rm -f $@; $(AR) rcs $@ $(BUILD)/libbrevis.o
 $(BUILD)/libbrevis.so: $(RUNTIME_OBJ) $(BUILD)/internal.a
 	$(call say,LD  )
@@ -125,6 +131,9 @@ $(BUILD)/brevis: $(call obj,$(CLI_SRC)) $(BUILD)/internal.a
 	$(call say,LD  )
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_RUNTIME) $(LDFLAGS)
 $(BUILD)/brevis-synth: $(call obj,$(SYNTH_SRC) synth/synth_main.c) $(BUILD)/internal.a
+	$(call say,LD  )
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_SYNTH) $(LDFLAGS)
+$(BUILD)/bench_%: $(BUILD)/perf/bench_%.o $(call obj,$(SYNTH_SRC)) $(BUILD)/internal.a
 	$(call say,LD  )
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_SYNTH) $(LDFLAGS)
 $(BUILD)/tests.bin: $(call obj,$(TEST_SRC) $(SYNTH_SRC)) $(TEST_SET_OBJ) $(BUILD)/internal.a
@@ -150,4 +159,4 @@ $(BUILD)/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(addprefix $(BUILD)/,common kernels runtime synth tests perf) -type f -name '*.d' 2>/dev/null)

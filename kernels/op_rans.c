@@ -23,41 +23,34 @@
 #endif
 
 #ifdef HAVE_VECTORS
+#ifdef RANS_ANY_TABLE
+/* The backend takes log2_nb and kc as variables: one instance of the vector body a shape. */
+#define INSTANCES(I) I(BYTES) I(8_8_ROT) I(7_9_ROT) I(8_2_6) I(8_1_7) I(24_8_ROT) I(23_9_ROT) I(2_6) I(3_5)
+#define DEFINE(shape) \
+	static bool run_##shape(const struct kn_args *a) { return rans_run_all(a, SHAPE_##shape, a->table->rans.log2_nb, a->table->rans.kc); }
+#define ENTRY(shape) [SHAPE_##shape] = run_##shape,
+INSTANCES(DEFINE)
+static kn_fn *const run_of[SHAPE_COUNT] = { INSTANCES(ENTRY) };
+
+static kn_fn *instance(unsigned shape, const struct kn_rans *t) { return (void)t, run_of[shape]; }
+#else
 /* Instances of the vector body: I(shape, log2_nb, kc). Each costs some kilobytes and a second of compilation, so there are only those that the
- * synthesizer makes: what has none goes through the bytes alone, or through the plain body. A set whose backend takes log2_nb and kc as variables
- * (RANS_ANY_TABLE) has one instance a shape for all tables, and one more for the commonest. */
-#define SHAPES(I) I(BYTES) I(8_8_ROT) I(7_9_ROT) I(8_2_6) I(8_1_7) I(24_8_ROT) I(23_9_ROT) I(2_6) I(3_5)
+ * synthesizer makes: what has none goes through the bytes alone, or through the plain body. */
 #define TWO(I, shape, log2_nb) I(shape, log2_nb, 1) I(shape, log2_nb, 4)
-#ifndef RANS_ANY_TABLE
 #define INSTANCES(I)                                                                                                              \
 	I(BYTES, 4, 1) I(BYTES, 4, 2) I(BYTES, 4, 4) I(BYTES, 5, 1) I(BYTES, 5, 2) I(BYTES, 5, 4)                                  \
 	I(BYTES, 6, 1) I(BYTES, 6, 2) I(BYTES, 6, 4) TWO(I, 8_8_ROT, 4) TWO(I, 8_8_ROT, 5) TWO(I, 7_9_ROT, 4) TWO(I, 7_9_ROT, 5)   \
 	TWO(I, 7_9_ROT, 6) TWO(I, 8_2_6, 5) TWO(I, 8_2_6, 6) TWO(I, 8_1_7, 5) TWO(I, 8_1_7, 6) TWO(I, 24_8_ROT, 4)                 \
 	TWO(I, 24_8_ROT, 5) TWO(I, 23_9_ROT, 4) TWO(I, 23_9_ROT, 5) TWO(I, 2_6, 5) TWO(I, 2_6, 6) TWO(I, 3_5, 5)
-#endif
-
 #define DEFINE(shape, log2_nb, kc) \
 	static bool run_##shape##_##log2_nb##_##kc(const struct kn_args *a) { return rans_run_all(a, SHAPE_##shape, log2_nb, kc); }
 #define ENTRY(shape, log2_nb, kc) [SHAPE_##shape][log2_nb - 4][kc / 2] = run_##shape##_##log2_nb##_##kc,
 INSTANCES(DEFINE)
 static kn_fn *const run_of[SHAPE_COUNT][3][3] = { INSTANCES(ENTRY) };
 
-#ifdef RANS_ANY_TABLE
-#define DEFINE_ANY(shape) \
-	static bool run_##shape(const struct kn_args *a) { return rans_run_all(a, SHAPE_##shape, a->table->rans.log2_nb, a->table->rans.kc); }
-#define ENTRY_ANY(shape) [SHAPE_##shape] = run_##shape,
-SHAPES(DEFINE_ANY)
-static kn_fn *const run_any[SHAPE_COUNT] = { SHAPES(ENTRY_ANY) };
-#else
-static kn_fn *const run_any[SHAPE_COUNT];
-#endif
-
 /* NULL: none. */
-static kn_fn *instance(unsigned shape, const struct kn_rans *t)
-{
-	kn_fn *const run = run_of[shape][t->log2_nb - 4][t->kc / 2];
-	return run ? run : run_any[shape];
-}
+static kn_fn *instance(unsigned shape, const struct kn_rans *t) { return run_of[shape][t->log2_nb - 4][t->kc / 2]; }
+#endif
 
 /* The shape of a fused call, or SHAPE_BYTES: none. */
 static unsigned shape_of(const struct kn_args *a)
@@ -94,11 +87,10 @@ bool KN(rans_merge)(const struct kn_args *args)
 
 bool KN(can_fuse)(enum kn_id id, const struct kn_args *shape)
 {
-	if (id == KN_FUSED_WIDE_MERGE)
-		return shape->nfield == 1 && shape->width == 16;
+	/* The plain bodies join fields in the first-level cache, whatever the shape. */
 #ifdef HAVE_VECTORS
-	return shape_of(shape) != SHAPE_BYTES;
+	return id != KN_FUSED_RANS_MERGE || shape_of(shape) != SHAPE_BYTES;
 #else
-	return true;
+	return (void)id, (void)shape, true;
 #endif
 }

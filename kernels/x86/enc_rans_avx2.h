@@ -148,7 +148,7 @@ ENC_INLINE uint8_t *enc_give32(uint8_t *at, __m256i x0, __m256i x1, __m256i full
 #define GIVE8(v, m) \
 	do { \
 		_mm_storel_epi64((void *)(at - 8), _mm_shuffle_epi8(v, _mm_loadl_epi64((const void *)&enc_pack[m]))); \
-		at -= _mm_popcnt_u32(m); \
+		at -= (unsigned)__builtin_popcount(m); \
 	} while (0)
 	GIVE8(_mm_unpackhi_epi64(high, high), mask >> 24);
 	GIVE8(high, mask >> 16 & 255);

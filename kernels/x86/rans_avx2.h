@@ -28,6 +28,23 @@ RANS_INLINE __m256i load_halves(const uint8_t *low, const uint8_t *high)
 	return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const void *)low)), _mm_loadu_si128((const void *)high), 1);
 }
 
+/* The bytes of b where the mask's bytes have the highest bit, else those of a. In assembly because gcc, when a mask serves twice, first spreads its
+ * highest bits by a comparison. */
+RANS_INLINE __m256i select256(__m256i a, __m256i b, __m256i mask)
+{
+	__m256i out;
+
+	__asm__("vpblendvb %3, %2, %1, %0" : "=x"(out) : "x"(a), "xm"(b), "x"(mask));
+	return out;
+}
+
+/* A constant that the compiler does not know, so that it multiplies by it instead of shifting and adding. */
+RANS_INLINE __m256i unknown256(__m256i v)
+{
+	__asm__("" : "+x"(v));
+	return v;
+}
+
 /* 32 packed fields of w bits, w = 1..8, as bytes, moved up by `lift` bits. Each field lies in two bytes, which a multiplication moves so
  * that the field stands in the upper one. */
 RANS_INLINE __m256i unpack_bits32(const uint8_t *p, const unsigned w, const unsigned lift)
@@ -46,7 +63,7 @@ RANS_INLINE __m256i unpack_bits32(const uint8_t *p, const unsigned w, const unsi
 	const __m256i packed = load_halves(p, p + 2 * w);
 	const __m256i low = _mm256_mullo_epi16(_mm256_shuffle_epi8(packed, load256(even)), load256(even_up));
 	const __m256i high = _mm256_mullo_epi16(_mm256_shuffle_epi8(packed, load256(odd)), load256(odd_up));
-	const __m256i both = _mm256_blendv_epi8(_mm256_srli_epi16(low, 8), high, _mm256_set1_epi16((short)0xff00));
+	const __m256i both = select256(_mm256_srli_epi16(low, 8), high, _mm256_set1_epi16((short)0xff00));
 	return _mm256_and_si256(both, _mm256_set1_epi8((char)(((1u << w) - 1) << lift)));
 }
 
@@ -161,12 +178,12 @@ RANS_INLINE __m256i lookup(const __m256i *kept, const uint8_t *table, __m256i in
 		const __m256i upper = _mm256_slli_epi16(index, (int)(7 - bit));
 #pragma GCC unroll 8
 		for (unsigned i = 0; i < parts >> (bit - 3); i++)
-			part[i] = _mm256_blendv_epi8(part[2 * i], part[2 * i + 1], upper);
+			part[i] = select256(part[2 * i], part[2 * i + 1], upper);
 	}
 	return part[0];
 }
 
-enum { RANS_BLOCK = 4096 };     /* words that wait for their escapes and raw fields together: all that is touched stays in the first-level cache */
+enum { RANS_BLOCK = 1024 };     /* words that wait for their escapes and raw fields together: all that is touched stays in the first-level cache */
 
 /* Everything that a group carries along. */
 struct rans_run {
@@ -186,7 +203,8 @@ RANS_INLINE __m256i count_before(__m256i taken)
 	const __m256i third = _mm256_set_epi8(11, 11, 11, 11, -1, -1, -1, -1, 3, 3, 3, 3, -1, -1, -1, -1,
 					      11, 11, 11, 11, -1, -1, -1, -1, 3, 3, 3, 3, -1, -1, -1, -1);
 	const __m256i seventh = _mm256_set_epi8(7, 7, 7, 7, 7, 7, 7, 7, -1, -1, -1, -1, -1, -1, -1, -1, 7, 7, 7, 7, 7, 7, 7, 7, -1, -1, -1, -1, -1, -1, -1, -1);
-	__m256i count = _mm256_mullo_epi32(_mm256_and_si256(taken, _mm256_set1_epi8(1)), _mm256_set1_epi32(0x01010101));
+	const __m256i ones = unknown256(_mm256_set1_epi8(1));
+	__m256i count = _mm256_mullo_epi32(_mm256_and_si256(taken, ones), ones);
 
 	count = _mm256_add_epi8(count, _mm256_shuffle_epi8(count, third));
 	count = _mm256_add_epi8(count, _mm256_shuffle_epi8(count, seventh));
@@ -208,8 +226,8 @@ RANS_INLINE __m256i step32(const unsigned log2_nb, const unsigned parts, __m256i
 		bucket = _mm256_or_si256(bucket, load256(column));
 	/* the sign says whether the position is the bucket's own: both lie in the bucket, less than 128 apart */
 	const __m256i own = _mm256_sub_epi8(lo, lookup(regs->threshold, rows->threshold, bucket, parts));
-	const __m256i index = _mm256_blendv_epi8(lookup(regs->alias, rows->alias, bucket, parts), bucket, own);
-	const __m256i rank = _mm256_blendv_epi8(_mm256_add_epi8(lo, lookup(regs->before, rows->before, bucket, parts)),
+	const __m256i index = select256(lookup(regs->alias, rows->alias, bucket, parts), bucket, own);
+	const __m256i rank = select256(_mm256_add_epi8(lo, lookup(regs->before, rows->before, bucket, parts)),
 						_mm256_and_si256(lo, position_mask), own);
 	const __m256i freq = lookup(regs->freq, rows->freq, index, parts);
 
@@ -217,15 +235,15 @@ RANS_INLINE __m256i step32(const unsigned log2_nb, const unsigned parts, __m256i
 	const __m256i even = _mm256_add_epi16(_mm256_mullo_epi16(_mm256_and_si256(hi, low_byte), _mm256_and_si256(freq, low_byte)),
 					      _mm256_and_si256(rank, low_byte));
 	const __m256i odd = _mm256_add_epi16(_mm256_mullo_epi16(_mm256_srli_epi16(hi, 8), _mm256_srli_epi16(freq, 8)), _mm256_srli_epi16(rank, 8));
-	lo = _mm256_blendv_epi8(even, _mm256_slli_epi16(odd, 8), high_byte);
-	hi = _mm256_blendv_epi8(_mm256_srli_epi16(even, 8), odd, high_byte);
+	lo = select256(even, _mm256_slli_epi16(odd, 8), high_byte);
+	hi = select256(_mm256_srli_epi16(even, 8), odd, high_byte);
 
 	const __m256i small = _mm256_cmpeq_epi8(hi, _mm256_setzero_si256());
 	const uint32_t taken = (uint32_t)_mm256_movemask_epi8(small);
 	const __m256i next = load_halves(*at, *at + _mm_popcnt_u32(taken & 0xffff));
 	*at += _mm_popcnt_u32(taken);
-	*high = _mm256_blendv_epi8(hi, lo, small);
-	*low = _mm256_blendv_epi8(lo, _mm256_shuffle_epi8(next, count_before(small)), small);
+	*high = select256(hi, lo, small);
+	*low = select256(lo, _mm256_shuffle_epi8(next, count_before(small)), small);
 
 	const __m256i own_index = column ? _mm256_and_si256(index, bucket_mask) : index;
 	*escaped = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(own_index, _mm256_set1_epi8((char)consts->escape)));
@@ -266,7 +284,7 @@ RANS_INLINE void decode_symbols(const unsigned log2_nb, const unsigned kc, struc
 	const unsigned parts = (kc << log2_nb) / 16;
 	const uint8_t *at = run->at;
 
-	for (; groups; groups--, column += RANS_LANES, symbol += RANS_LANES, escaped += 4) {
+	for (; groups; groups--, column += kc > 1 ? RANS_LANES : 0, symbol += RANS_LANES, escaped += 4) {
 #define STEP(q) store256(symbol + 32 * (q), step32(log2_nb, parts, &run->lo[q], &run->hi[q], &at, regs, kc > 1 ? column + 32 * (q) : NULL, consts, &escaped[q]))
 		if (parts <= RANS_KEPT_PARTS) {
 			STEP(0), STEP(1), STEP(2), STEP(3);
