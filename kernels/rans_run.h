@@ -90,7 +90,7 @@ RANS_INLINE bool rans_run_all(const struct kn_args *a, const enum rans_shape sha
 	const unsigned coded = a->coded_width ? a->coded_width : a->width, below = a->coded_width ? a->width - a->coded_width : 0;
 	const uint8_t add = coded <= 8 ? (uint8_t)t->base : 0;
 	struct rans_item item;
-	struct rans_tail tail = { .first = tail_first(a, shape) };
+	struct rans_tail tail; /* large: only what is used of it is written */
 	struct rans_raw raw = { { NULL, NULL } };
 	struct rans_run run;
 	struct rans_regs regs;
@@ -100,7 +100,7 @@ RANS_INLINE bool rans_run_all(const struct kn_args *a, const enum rans_shape sha
 		return false;
 	for (unsigned f = 0; f < 2 && rans_shape_of[shape].raw[f]; f++)
 		raw.at[f] = a->field[f].pay;
-	tail.n = a->n - tail.first;
+	tail.first = tail_first(a, shape), tail.n = a->n - tail.first;
 	struct rans_consts consts = { .escape = t->escape, .base = coded > 8 ? t->base : 0 };
 	for (unsigned i = 0; i < 64; i++)
 		consts.map[i] = (uint8_t)(t->map[i] + add) & (uint8_t)mask_bits(MIN(coded, 8u));

@@ -19,7 +19,14 @@ struct wide_run {
 	const uint8_t *at, *end;        /* renormalisation words */
 	struct wide_literals literals;
 	struct class_walk walk;
+	uint8_t low[256], high[256];    /* the bytes of kn_wide.value: what vectors look up */
 };
+
+/* Whether vectors join the raw fields of a fused merge: one, below a word that fills 2 or 4 bytes, each of its words within 2 (4) bytes. */
+static inline bool wide_can_join(const struct kn_args *a)
+{
+	return a->nfield == 1 && ((a->width == 16 && a->field[0].width <= 9) || (a->width == 32 && a->field[0].width <= 25));
+}
 
 static inline bool wide_start(struct wide_run *run, const struct kn_args *a)
 {
@@ -37,6 +44,8 @@ static inline bool wide_start(struct wide_run *run, const struct kn_args *a)
 	memcpy(run->state, states, sizeof(run->state));
 	run->at = c.at, run->end = c.end;
 	run->walk = class_walk_start(a);
+	for (unsigned j = 0; j < 256; j++)
+		run->low[j] = (uint8_t)a->table->wide.value[j], run->high[j] = (uint8_t)(a->table->wide.value[j] >> 8);
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /* wide_plain.h: lit.wide in plain C, alone or under a merge: the reference of every set.
  *
- * One lookup of 4 bytes a word tells frequency, symbol and rank. Vectors need hook in at one place only: a set that has gathers defines
- * WIDE_VECTOR_GROUP and wide_vector_group(), with the arguments of wide_group() and n = 64, before it includes this file.
+ * One lookup of 4 bytes a word tells frequency, symbol and rank. Vectors hook in at two places: a set that has gathers defines WIDE_VECTORS,
+ * wide_vector_group() for whole groups of 64 words, and wide_vector_join() for what wide_can_join() allows, before it includes this file.
  * A group of 64 words takes at most 128 bytes: it may start while the position is not beyond the end of the item.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef KERNELS_WIDE_PLAIN_H
@@ -51,9 +51,15 @@ static inline bool wide_words(struct wide_run *run, const struct kn_args *a, siz
 			const uint8_t *column = cols ? a->col_class + run->walk.column + (at - i) : NULL;
 			if (run->at > run->end)
 				return false;
-#ifdef WIDE_VECTOR_GROUP
-			if (lanes == WIDE_LANES)
-				wide_vector_group(run, t, slot, column, lanes, out + at * size, size);
+#ifdef WIDE_VECTORS
+			if (lanes == WIDE_LANES && !cols && size == 1)
+				wide_vector_group(run, t, slot, NULL, out + at, 1);
+			else if (lanes == WIDE_LANES && !cols)
+				wide_vector_group(run, t, slot, NULL, out + 2 * at, 2);
+			else if (lanes == WIDE_LANES && size == 1)
+				wide_vector_group(run, t, slot, column, out + at, 1);
+			else if (lanes == WIDE_LANES)
+				wide_vector_group(run, t, slot, column, out + 2 * at, 2);
 			else
 #else
 			if (lanes == WIDE_LANES && !cols && size == 1)
@@ -80,23 +86,35 @@ static bool wide_alone(const struct kn_args *args)
 	return wide_start(&run, args) && wide_words(&run, args, args->n, args->dst, word_nbytes(args->width)) && wide_rest(&run, args->carry);
 }
 
+/* n words from word i on, a multiple of 128, whose raw bits are all in the payload. */
+static void wide_join_stored(const struct kn_args *a, uint8_t *dst, size_t i, const void *value, unsigned value_size, size_t n)
+{
+#ifdef WIDE_VECTORS
+	if (wide_can_join(a)) {
+		wide_vector_join(a, dst, value, value_size, a->field[0].pay + i * a->field[0].width / 8, n);
+		return;
+	}
+#endif
+	fields_join_stored(a, dst, i, value, value_size, 0, n);
+}
+
 static bool wide_merged(const struct kn_args *args)
 {
 	const unsigned size = word_nbytes(args->width), coded_size = word_nbytes(args->coded_width);
-	const size_t waiting = fields_waiting(args);
+	const size_t waiting = fields_waiting(args), block = 512; /* what is touched stays in the first-level cache */
 	struct wide_run run;
 	uint16_t value[FIELD_WAITING];
 
 	if (!wide_start(&run, args))
 		return false;
-	for (size_t i = 0; i < waiting; i += FIELD_BLOCK) {
-		const size_t n = MIN(waiting - i, (size_t)FIELD_BLOCK);
+	for (size_t i = 0; i < waiting; i += block) {
+		const size_t n = MIN(waiting - i, block);
 		if (!wide_words(&run, args, n, (uint8_t *)value, coded_size))
 			return false;
 		if (coded_size == 1)
-			fields_join_stored(args, (uint8_t *)args->dst + i * size, i, value, 1, 0, n);
+			wide_join_stored(args, (uint8_t *)args->dst + i * size, i, value, 1, n);
 		else
-			fields_join_stored(args, (uint8_t *)args->dst + i * size, i, value, 2, 0, n);
+			wide_join_stored(args, (uint8_t *)args->dst + i * size, i, value, 2, n);
 	}
 	if (!wide_words(&run, args, args->n - waiting, (uint8_t *)value, coded_size) || !wide_rest(&run, args->carry))
 		return false;

@@ -15,25 +15,19 @@ $(BUILD)/%.test.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -DKN_TEST_SETS -MMD -MP -c -o $@ $<
 
-# make HWY=1: the kernel set `hwy`, the only C++. Highway's cells are in highway.cc; set.c takes the scalar bodies for the others.
+# make HWY=1: the kernel set `hwy` (kernels/highway_set.c), the only C++; in a build directory of its own.
 ifdef HWY
 CXX        ?= g++
-HWY_CELLS  := map scan merge pack raw
-HWY_OTHERS := $(filter-out $(HWY_CELLS),$(patsubst kernels/op_%.c,%,$(filter kernels/op_%,$(BODY_SRC)))) rans_merge wide_merge can_fuse \
-	      $(patsubst kernels/%.c,%,$(filter kernels/enc_%,$(BODY_SRC)))
-CXXFLAGS   := -std=gnu++17 $(CFLAGS) -Wall -Wextra -Werror -fno-exceptions -fno-rtti -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE $(SANITIZE) $(EXTRA_CFLAGS)
-EXTRA_CFLAGS += -DKN_HAVE_HWY
-LDFLAGS    += -lhwy -lstdc++
-CORE_OBJ   += $(BUILD)/kernels/set.hwy.o $(BUILD)/kernels/highway.o
+CXXFLAGS   ?= -O3 -g
+ALL_CXXFLAGS = -std=gnu++17 $(CXXFLAGS) -Wall -Wextra -Werror -fno-exceptions -fno-rtti -fPIC -fvisibility=hidden -I. $(SANITIZE) $(EXTRA_CFLAGS)
+override EXTRA_CFLAGS += -DKN_HAVE_HWY
+override LDFLAGS += -lhwy -lstdc++
+CORE_OBJ   += $(BUILD)/kernels/highway.o
 
-$(BUILD)/%.hwy.o: %.c
-	$(call say,CC  )
-	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -DKN_SET=hwy $(foreach k,$(HWY_OTHERS),-Dkn_$(k)_hwy=kn_$(k)_scalar) -MMD -MP -c -o $@ $<
 $(BUILD)/%.o: %.cc
 	$(call say,CXX )
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CXX) $(CXXFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CXX) $(ALL_CXXFLAGS) -MMD -MP -c -o $@ $<
 endif
 
 .PHONY: check-arm64 check-old-x86

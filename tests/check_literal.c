@@ -23,7 +23,7 @@ void literal_from_body(struct literal *out, enum bc_op op, unsigned width, const
 		out->kr = out->body.data[1], out->kc = out->body.data[2], out->width = out->body.data[0];
 }
 
-bool literal_train(struct literal *out, enum bc_op op, unsigned width, unsigned log2_nb, unsigned kr, unsigned kc, unsigned symbols, uint64_t *state)
+bool test_literal_train(struct literal *out, enum bc_op op, unsigned width, unsigned log2_nb, unsigned kr, unsigned kc, unsigned symbols, uint64_t *state)
 {
 	uint32_t *counts = calloc((size_t)kr * kc << width, sizeof(*counts));
 	struct buffer body = { 0 };

@@ -47,7 +47,7 @@ static void count_words(struct work *w, struct coded *coded, unsigned width, uns
 	for (unsigned s = 0; s < symbols; s++) {
 		coded->word[coded->nwords++] = (uint16_t)((centre + (s % 2 ? -(s / 2) - 1 : s / 2)) & mask_bits(width));
 		for (unsigned p = 0; p < pairs; p++)
-			counts[p << width | coded->word[s]] += (uint32_t)(1 + draw(w->f) % (1 + (4000 >> MIN(s, 11u))));
+			counts[p << width | coded->word[s]] += (uint32_t)(1 + draw(w->f) % (16ull * (symbols - s)));
 	}
 }
 
@@ -58,6 +58,15 @@ static bool train(const struct bc_opinfo *op, unsigned width, unsigned log2_nb, 
 	case TABLE_RANS: return train_rans(width, log2_nb, kr, kc, counts, body);
 	default: return train_wide(width, kr, kc, counts, body);
 	}
+}
+
+/* Says a lit.rans table's bytes over another base. */
+static void move_base(struct buffer *body, unsigned width, unsigned base)
+{
+	base &= (unsigned)mask_bits(width);
+	store_u16(body->data + 4, (uint16_t)base);
+	for (unsigned i = 8; i < 8 + (1u << body->data[0]) + 15; i++)
+		body->data[i] = (uint8_t)((body->data[i] - base) & mask_bits(width));
 }
 
 static bool make_table(struct work *w, unsigned i)
@@ -75,7 +84,10 @@ static bool make_table(struct work *w, unsigned i)
 	uint32_t *counts = calloc((size_t)kr * kc << in->width, sizeof(*counts));
 	w->coded[i] = calloc(1, sizeof(*w->coded[i]));
 	count_words(w, w->coded[i], in->width, kr * kc, counts);
-	good = train(op, in->width, log2_nb, kr, kc, counts, &body) &&
+	good = train(op, in->width, log2_nb, kr, kc, counts, &body);
+	if (good && w->tensor->base && op->table == TABLE_RANS && in->width <= 8)
+		move_base(&body, in->width, w->tensor->base);
+	good = good &&
 	       table_expand(op->table, (struct span){ body.data, body.nbytes }, &w->coded[i]->table, NULL) == BRV_OK;
 	if (good)
 		w->coded[i]->number = hm_table(w->f->hm, op->table, body.data, body.nbytes);

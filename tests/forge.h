@@ -32,6 +32,7 @@ struct forge_tensor {
 	uint64_t geometry;              /* words in a row; 0: no classes */
 	unsigned rows, columns;         /* class streams, as forge_classes() numbers them; 0: none */
 	unsigned log2_nb;               /* lit.rans; 0: 4 */
+	unsigned base;                  /* of a lit.rans table of at most 8 bits */
 	unsigned symbols;               /* about how many different words coded literals have; 0: 12 */
 	unsigned outliers;              /* lit.rans and lit.wide: one word in so many is any word; 0: none */
 	unsigned pack_bits;             /* lit.pack */

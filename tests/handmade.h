@@ -5,7 +5,7 @@
 #include "common/archive.h"
 #include "common/bytecode.h"
 
-enum { HM_PROGRAMS = 24, HM_INSTR = 12, HM_TABLES = 8, HM_STREAMS = 20, HM_CHUNKS = 40, HM_VARIANTS = 4, HM_OPERANDS = 8 };
+enum { HM_PROGRAMS = 24, HM_INSTR = 20, HM_TABLES = 8, HM_STREAMS = 20, HM_CHUNKS = 40, HM_VARIANTS = 4, HM_OPERANDS = 8 };
 
 struct hm_chunk {
 	uint8_t variant;

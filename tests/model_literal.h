@@ -16,7 +16,7 @@ struct literal {
 /* A table with this body. Width and classes are those of the body, except lit.huff's width. */
 void literal_from_body(struct literal *out, enum bc_op op, unsigned width, const void *body, size_t nbytes);
 /* A table trained on random counts of `symbols` different words. False if these counts make none. */
-bool literal_train(struct literal *out, enum bc_op op, unsigned width, unsigned log2_nb, unsigned kr, unsigned kc, unsigned symbols, uint64_t *state);
+bool test_literal_train(struct literal *out, enum bc_op op, unsigned width, unsigned log2_nb, unsigned kr, unsigned kc, unsigned symbols, uint64_t *state);
 void literal_free(struct literal *literal);
 
 struct literal_call {

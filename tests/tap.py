@@ -35,6 +35,8 @@ def check(condition, text):
 class Suite:
     def __init__(self):
         self.failed = False
+        if missing := [path for path in (SYNTH, BREVIS) if not os.access(path, os.X_OK)]:
+            raise SystemExit(f"not there: {' '.join(missing)}; run make build, or set BREVIS_BUILD")
 
     @contextlib.contextmanager
     def case(self, name):

@@ -32,16 +32,22 @@ RANS_INLINE __m256i load_halves(const uint8_t *low, const uint8_t *high)
  * highest bits by a comparison. */
 RANS_INLINE __m256i select256(__m256i a, __m256i b, __m256i mask)
 {
+#ifdef __AVX2__
 	__m256i out;
 
 	__asm__("vpblendvb %3, %2, %1, %0" : "=x"(out) : "x"(a), "xm"(b), "x"(mask));
 	return out;
+#else /* through SIMDe */
+	return _mm256_blendv_epi8(a, b, mask);
+#endif
 }
 
 /* A constant that the compiler does not know, so that it multiplies by it instead of shifting and adding. */
 RANS_INLINE __m256i unknown256(__m256i v)
 {
+#ifdef __AVX2__
 	__asm__("" : "+x"(v));
+#endif
 	return v;
 }
 

@@ -50,6 +50,7 @@ Test(op_wide, by_hand)
 Test(op_wide, random, .timeout = 240)
 {
 	static const size_t lengths[] = { 1, 63, 64, 65, 127, 128, 129, 257, 300, 1000, 4099 };
+	unsigned made = 0;
 	uint64_t state = 5;
 
 	for (unsigned i = 0; i < 60; i++) {
@@ -57,9 +58,10 @@ Test(op_wide, random, .timeout = 240)
 		const unsigned width = gen_width(&state, 1, 16), kr = i % 3 ? (unsigned)gen_between(&state, 1, 8) : 1;
 		const unsigned kc = i % 3 == 2 ? 1u << gen_between(&state, 0, 2) : 1;
 		char what[40];
-		if (!literal_train(&literal, OP_LIT_WIDE, width, 0, width > 12 ? MIN(kr, 2u) : kr, kc,
+		if (!test_literal_train(&literal, OP_LIT_WIDE, width, 0, width > 12 ? MIN(kr, 2u) : kr, kc,
 				   (unsigned)gen_between(&state, 2, MIN(1u << width, 400u)), &state))
 			continue;
+		made++;
 		snprintf(what, sizeof(what), "table %u", i);
 		for (unsigned k = 0; k < 4; k++) {
 			struct literal_call call = { .n = lengths[gen_between(&state, 0, ARRAY_LEN(lengths) - 1)], .carry = k & 1 };
@@ -69,4 +71,5 @@ Test(op_wide, random, .timeout = 240)
 		}
 		literal_free(&literal);
 	}
+	cr_assert(made > 40, "only %u tables", made);
 }

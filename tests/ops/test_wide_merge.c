@@ -13,6 +13,7 @@ static const struct { uint8_t coded, rotate, nfield, field[3]; } shapes[] = {
 
 Test(op_wide_merge, shapes, .timeout = 300)
 {
+	unsigned made = 0;
 	uint64_t state = 7;
 
 	for (unsigned s = 0; s < ARRAY_LEN(shapes); s++)
@@ -20,9 +21,10 @@ Test(op_wide_merge, shapes, .timeout = 300)
 			struct literal literal;
 			const unsigned width = shapes[s].coded, kr = i & 1 ? (unsigned)gen_between(&state, 1, width > 12 ? 2 : 8) : 1;
 			char what[60];
-			if (!literal_train(&literal, OP_LIT_WIDE, width, 0, kr, i & 1 ? 1u << gen_between(&state, 0, 2) : 1,
+			if (!test_literal_train(&literal, OP_LIT_WIDE, width, 0, kr, i & 1 ? 1u << gen_between(&state, 0, 2) : 1,
 					   (unsigned)gen_between(&state, 2, MIN(1u << width, 300u)), &state))
 				continue;
+			made++;
 			for (unsigned k = 0; k < 10; k++) {
 				struct literal_call call = { .nfield = shapes[s].nfield, .rotate = shapes[s].rotate };
 				memcpy(call.field, shapes[s].field, sizeof(call.field));
@@ -38,4 +40,5 @@ Test(op_wide_merge, shapes, .timeout = 300)
 			}
 			literal_free(&literal);
 		}
+	cr_assert(made > 4 * ARRAY_LEN(shapes), "only %u tables", made);
 }
