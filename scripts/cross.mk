@@ -38,8 +38,8 @@ ARM64_MAKE = $(MAKE) -s -j$(JOBS) BUILD=build-arm64 CC=aarch64-linux-gnu-gcc CXX
 check-arm64: ## build for arm64; kernel tests and a round trip under qemu, with SVE and without
 	@scripts/arm64-sysroot $(ARM64_SYSROOT)
 	+@$(ARM64_MAKE) build tests
-	@scripts/check-arm64 build-arm64 $(ARM64_SYSROOT)
+	@scripts/check-emulated arm64 build-arm64 $(ARM64_SYSROOT)
 
 check-old-x86: ## the same programs on a CPU of 2008 and one of 2013, under qemu: no newer instruction in baseline code
 	+@$(MAKE) -s -j$(JOBS) build tests
-	@scripts/check-old-x86 $(BUILD)
+	@scripts/check-emulated x86 $(BUILD)

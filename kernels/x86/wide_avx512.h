@@ -18,7 +18,8 @@ static inline __m512i plane_lookup(const uint8_t *plane, __m512i index, bool few
 
 	if (few)
 		return low;
-	return _mm512_mask_permutex2var_epi8(low, _mm512_movepi8_mask(index), index, low);
+	const __m512i high = _mm512_permutex2var_epi8(_mm512_loadu_si512(plane + 128), index, _mm512_loadu_si512(plane + 192));
+	return _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(index), high);
 }
 
 static inline __attribute__((always_inline)) void wide_vector_group(struct wide_run *run, const struct kn_wide *t, const uint32_t *slot,
