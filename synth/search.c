@@ -261,6 +261,7 @@ static void expand(struct search *s, struct search_result *r, struct heap *open,
 {
 	struct state *next[PRIOR_MAX_PRODUCTIONS];
 	unsigned count = successors(s, state, r, next), closings = 0;
+	const double most = count ? next[0]->f : 0; /* of the most probable successor; next[] is freed as we go */
 
 	r->expansions++;
 	for (unsigned i = 0; i < count; i++) {
@@ -277,7 +278,7 @@ static void expand(struct search *s, struct search_result *r, struct heap *open,
 			free(n);
 			continue;
 		}
-		if (closings < s->limits.closings) {
+		if (closings < s->limits.closings && n->f <= most + s->limits.window) {
 			struct expr closed = n->expr;
 			closings++;
 			if (close_all(s, &closed))

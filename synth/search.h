@@ -16,6 +16,7 @@ struct search_limits {
 	unsigned closings;              /* successors of a state that are closed with the cheapest literals at once, most probable first */
 	unsigned nodes;                 /* states kept open */
 	unsigned depth;                 /* ops above a literal */
+	double window;                  /* bits: no closing of successors that are less probable than the best one by more than this */
 };
 
 struct search {

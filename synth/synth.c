@@ -5,6 +5,7 @@
 #include "synth/synth.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 #include <xxhash.h>
@@ -309,8 +310,8 @@ static unsigned kind_of(const struct tensor *t)
 	return (unsigned)t->dtype->code << 8 | prior_size_class(nwords) << 1 | (t->ndim >= 2);
 }
 
-/* Learns from one tensor, or from a part of it in whole rows if it is big. */
-static enum brv_status learn_from(struct job *job, const struct synth_plan *plan, const struct tensor *t, struct prior *prior)
+/* Learns from one tensor, or from a part of it in whole rows if it is big: its beginning, where tables keep their special rows, or its middle. */
+static enum brv_status learn_from(struct job *job, const struct synth_plan *plan, const struct tensor *t, bool middle, struct prior *prior)
 {
 	struct source source = source_of(t, NULL);
 	const uint64_t row_nbytes = source.rows ? source.row_words * (source.width / 8) : source.width / 8;
@@ -323,7 +324,8 @@ static enum brv_status learn_from(struct job *job, const struct synth_plan *plan
 	uint8_t *words = malloc(nbytes + 64);
 	if (!words)
 		return fail(job->err, BRV_MEMORY, "no memory to learn from a tensor");
-	enum brv_status status = checkpoint_read(&job->checkpoint, (t->nbytes - nbytes) / 2 / row_nbytes * row_nbytes + t->offset, words, nbytes, job->err);
+	const uint64_t from = middle ? (t->nbytes - nbytes) / 2 / row_nbytes * row_nbytes : 0;
+	enum brv_status status = checkpoint_read(&job->checkpoint, t->offset + from, words, nbytes, job->err);
 	source.words = words, source.nwords = nbytes / (source.width / 8);
 	if (status == BRV_OK)
 		status = program_for(plan, &source, NULL, prior, NULL, NULL);
@@ -342,6 +344,7 @@ static enum brv_status learn_prior(struct job *job, struct prior *prior)
 
 	plan.prior = uniform;
 	plan.limits.expansions = MAX(plan.limits.expansions, PRIOR_EXPANSIONS), plan.limits.closings = MAX(plan.limits.closings, PRIOR_CLOSINGS);
+	plan.limits.window = HUGE_VAL;
 	plan.sample_words = MIN(plan.sample_words, 65536), plan.class_budget = MIN(plan.class_budget, 1u << 20);
 	for (size_t i = 0; status == BRV_OK && i < c->ntensors; i++) {
 		const struct tensor *t = &c->tensor[i];
@@ -354,7 +357,7 @@ static enum brv_status learn_prior(struct job *job, struct prior *prior)
 		if (k == nkinds)
 			seen[nkinds] = kind, count[nkinds++] = 0;
 		if (count[k]++ < PRIOR_TENSORS)
-			status = learn_from(job, &plan, t, prior);
+			status = learn_from(job, &plan, t, count[k] > 1, prior);
 	}
 	free_prior(uniform);
 	return status;
@@ -405,11 +408,11 @@ static enum brv_status verify(struct job *job, int fd)
 
 /* What the favors differ in besides lambda: how hard is searched, and the size of chunks. A chunk's states cost about 90 bytes. */
 static const struct synth_plan defaults[] = {
-	[COST_SIZE] = { .limits = { 8, 12, 1024, 4 }, .sample_words = 262144, .class_budget = 4 << 20, .kr = 8, .kc = KN_MAX_COLS, .pair_words = 16384,
+	[COST_SIZE] = { .limits = { 8, 12, 1024, 4, 12 }, .sample_words = 262144, .class_budget = 4 << 20, .kr = 8, .kc = KN_MAX_COLS, .pair_words = 16384,
 			.chunk_nbytes = 512 << 10 },
-	[COST_BALANCED] = { .limits = { 2, 6, 256, 3 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
+	[COST_BALANCED] = { .limits = { 2, 6, 256, 3, 5 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
 			    .chunk_nbytes = 256 << 10 },
-	[COST_SPEED] = { .limits = { 1, 8, 256, 3 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
+	[COST_SPEED] = { .limits = { 1, 8, 256, 3, 5 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
 			 .chunk_nbytes = 256 << 10 },
 };
 
