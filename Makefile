@@ -54,6 +54,7 @@ RUNTIME_OBJ := $(call obj,$(RUNTIME_SRC))
 BODY_OBJ    := $(foreach s,$(SETS),$(patsubst %.c,$(BUILD)/%.$(s).o,$(BODY_SRC)))
 CORE_OBJ    := $(RUNTIME_OBJ) $(call obj,$(COMMON_SRC) $(KERNEL_SRC)) $(BODY_OBJ)
 include scripts/cross.mk
+include scripts/fuzz.mk
 
 # One short line for each file made; V=1 shows the commands themselves, -s nothing.
 Q   := $(if $(V),,@)

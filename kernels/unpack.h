@@ -58,8 +58,6 @@ static inline void kn_unpack(void *dst, const uint8_t *p, size_t n, unsigned wid
 		if (b == 0) {
 			for (; i < n; i++)
 				out[i] = (T)base;
-		} else if (b <= 9) {
-			KN_UNPACK_EIGHT(T, b, uint16_t)
 		} else if (b <= 25) {
 			KN_UNPACK_EIGHT(T, b, uint32_t)
 		} else if (b <= 57) {

@@ -5,6 +5,8 @@
 #include "common/archive.h"
 #include "kernels/class_walk.h"
 
+enum { WIDE_BLOCK = 256 };      /* words between decoding and joining: few, so that loads and stores of the one overlap with the other */
+
 /* What escapes stand for. */
 struct wide_literals {
 	const uint8_t *at;

@@ -86,35 +86,50 @@ static bool wide_alone(const struct kn_args *args)
 	return wide_start(&run, args) && wide_words(&run, args, args->n, args->dst, word_nbytes(args->width)) && wide_rest(&run, args->carry);
 }
 
-/* n words from word i on, a multiple of 128, whose raw bits are all in the payload. */
-static void wide_join_stored(const struct kn_args *a, uint8_t *dst, size_t i, const void *value, unsigned value_size, size_t n)
+#ifndef WIDE_VECTORS
+struct wide_join { char unused; };
+#endif
+
+/* n words from word i on, a multiple of 128, whose raw bits are all in the payload. join: NULL if vectors cannot. */
+static inline void wide_join_stored(const struct wide_join *join, const struct kn_args *a, size_t i, const void *value, unsigned value_size, size_t n)
 {
+	uint8_t *dst = (uint8_t *)a->dst + i * word_nbytes(a->width);
+
 #ifdef WIDE_VECTORS
-	if (wide_can_join(a)) {
-		wide_vector_join(a, dst, value, value_size, a->field[0].pay + i * a->field[0].width / 8, n);
+	if (join) {
+		wide_vector_join(join, a, dst, value, value_size, a->field[0].pay + i * a->field[0].width / 8, n);
 		return;
 	}
+#else
+	(void)join;
 #endif
 	fields_join_stored(a, dst, i, value, value_size, 0, n);
 }
 
 static bool wide_merged(const struct kn_args *args)
 {
-	const unsigned size = word_nbytes(args->width), coded_size = word_nbytes(args->coded_width);
-	const size_t waiting = fields_waiting(args), block = 512; /* what is touched stays in the first-level cache */
+	const unsigned coded_size = word_nbytes(args->coded_width);
+	const size_t waiting = fields_waiting(args), block = WIDE_BLOCK;
+	struct wide_join start, *join = NULL;
 	struct wide_run run;
 	uint16_t value[FIELD_WAITING];
 
 	if (!wide_start(&run, args))
 		return false;
+#ifdef WIDE_VECTORS
+	if (wide_can_join(args))
+		wide_join_start(join = &start, args);
+#else
+	(void)start;
+#endif
 	for (size_t i = 0; i < waiting; i += block) {
 		const size_t n = MIN(waiting - i, block);
 		if (!wide_words(&run, args, n, (uint8_t *)value, coded_size))
 			return false;
 		if (coded_size == 1)
-			wide_join_stored(args, (uint8_t *)args->dst + i * size, i, value, 1, n);
+			wide_join_stored(join, args, i, value, 1, n);
 		else
-			wide_join_stored(args, (uint8_t *)args->dst + i * size, i, value, 2, n);
+			wide_join_stored(join, args, i, value, 2, n);
 	}
 	if (!wide_words(&run, args, args->n - waiting, (uint8_t *)value, coded_size) || !wide_rest(&run, args->carry))
 		return false;

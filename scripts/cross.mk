@@ -5,7 +5,8 @@
 TEST_SETS_x86_64  := avx2_simde neon_simde
 TEST_SETS_aarch64 := avx2_simde
 SYSROOT           ?=
-TEST_SETS         := $(if $(wildcard $(SYSROOT)/usr/include/simde/arm/neon.h),$(TEST_SETS_$(ARCH)))
+# Not under the sanitizers, where they take minutes to compile: guard pages watch them in the native build.
+TEST_SETS         := $(if $(SAN),,$(if $(wildcard $(SYSROOT)/usr/include/simde/arm/neon.h),$(TEST_SETS_$(ARCH))))
 FLAGS_avx2_simde  := -O1 -Wno-psabi -DKN_SIMDE -DKN_TEST_SETS -DKN_SET_avx2
 FLAGS_neon_simde  := -O1 -DKN_SIMDE -DKN_TEST_SETS -DKN_SET_neon
 TEST_SET_OBJ      := $(foreach s,$(TEST_SETS),$(patsubst %.c,$(BUILD)/%.$(s).o,$(BODY_SRC))) $(if $(TEST_SETS),$(BUILD)/kernels/kernel.test.o)

@@ -15,32 +15,10 @@
 #include "kernels/x86/simd_x86.h"
 
 #include "kernels/rans_shape.h"
+#include "kernels/x86/lookup_avx2.h"
 
 #define RANS_ANY_TABLE 1        /* load_rows() and groups128() take any log2_nb and kc, known to the compiler or not */
 #define RANS_OWN_GROUPS 1       /* groups128() and groups_flush() instead of group128() */
-
-RANS_INLINE __m256i load256(const void *p) { return _mm256_loadu_si256(p); }
-RANS_INLINE void store256(void *p, __m256i v) { _mm256_storeu_si256(p, v); }
-
-/* 16 bytes from each of two places. */
-RANS_INLINE __m256i load_halves(const uint8_t *low, const uint8_t *high)
-{
-	return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const void *)low)), _mm_loadu_si128((const void *)high), 1);
-}
-
-/* The bytes of b where the mask's bytes have the highest bit, else those of a. In assembly because gcc, when a mask serves twice, first spreads its
- * highest bits by a comparison. */
-RANS_INLINE __m256i select256(__m256i a, __m256i b, __m256i mask)
-{
-#ifdef __AVX2__
-	__m256i out;
-
-	__asm__("vpblendvb %3, %2, %1, %0" : "=x"(out) : "x"(a), "xm"(b), "x"(mask));
-	return out;
-#else /* through SIMDe */
-	return _mm256_blendv_epi8(a, b, mask);
-#endif
-}
 
 /* A constant that the compiler does not know, so that it multiplies by it instead of shifting and adding. */
 RANS_INLINE __m256i unknown256(__m256i v)
@@ -152,11 +130,6 @@ struct rans_regs {
 	__m256i threshold[RANS_KEPT_PARTS], freq[RANS_KEPT_PARTS], before[RANS_KEPT_PARTS], alias[RANS_KEPT_PARTS];
 };
 
-RANS_INLINE __m256i part16(const uint8_t *table, unsigned i)
-{
-	return _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)(table + 16 * i)));
-}
-
 RANS_INLINE void load_rows(struct rans_regs *regs, const struct kn_rans_rows *rows, const unsigned log2_nb, const unsigned kc)
 {
 	const unsigned parts = (kc << log2_nb) / 16;
@@ -170,23 +143,9 @@ RANS_INLINE void load_rows(struct rans_regs *regs, const struct kn_rans_rows *ro
 	}
 }
 
-/* Entries of a table of `parts` * 16, 1 <= parts <= 16. kept: its parts in registers if they are few. */
 RANS_INLINE __m256i lookup(const __m256i *kept, const uint8_t *table, __m256i index, const unsigned parts)
 {
-	const __m256i low4 = parts == 16 ? _mm256_and_si256(index, _mm256_set1_epi8(15)) : index; /* vpshufb looks at bit 7 and the low 4 */
-	__m256i part[16];
-
-#pragma GCC unroll 16
-	for (unsigned i = 0; i < parts; i++)
-		part[i] = _mm256_shuffle_epi8(parts <= RANS_KEPT_PARTS ? kept[i] : part16(table, i), low4);
-#pragma GCC unroll 4
-	for (unsigned bit = 4; 1u << (bit - 4) < parts; bit++) {
-		const __m256i upper = _mm256_slli_epi16(index, (int)(7 - bit));
-#pragma GCC unroll 8
-		for (unsigned i = 0; i < parts >> (bit - 3); i++)
-			part[i] = select256(part[2 * i], part[2 * i + 1], upper);
-	}
-	return part[0];
+	return parts <= RANS_KEPT_PARTS ? lookup_kept(kept, index, parts) : lookup_bytes(table, index, parts);
 }
 
 enum { RANS_BLOCK = 1024 };     /* words that wait for their escapes and raw fields together: all that is touched stays in the first-level cache */
@@ -226,7 +185,6 @@ RANS_INLINE __m256i step32(const unsigned log2_nb, const unsigned parts, __m256i
 	const struct kn_rans_rows *rows = regs->rows;
 	__m256i lo = *low, hi = *high;
 	__m256i bucket = _mm256_and_si256(_mm256_srli_epi16(lo, (int)(8 - log2_nb)), bucket_mask);
-	__m256i map[4];
 
 	if (column)
 		bucket = _mm256_or_si256(bucket, load256(column));
@@ -253,9 +211,7 @@ RANS_INLINE __m256i step32(const unsigned log2_nb, const unsigned parts, __m256i
 
 	const __m256i own_index = column ? _mm256_and_si256(index, bucket_mask) : index;
 	*escaped = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(own_index, _mm256_set1_epi8((char)consts->escape)));
-	for (unsigned i = 0; i < 4; i++)
-		map[i] = part16(consts->map, i);
-	return lookup(map, consts->map, own_index, (1u << log2_nb) / 16);
+	return lookup_bytes(consts->map, own_index, (1u << log2_nb) / 16);
 }
 
 RANS_INLINE void run_load(struct rans_run *run, const uint8_t *states)

@@ -8,6 +8,7 @@
 #include "kernels/x86/simd_x86.h"
 
 #include "kernels/wide_item.h"
+#include "kernels/x86/lookup_avx2.h"
 
 #define WIDE_VECTORS 1
 
@@ -24,28 +25,9 @@ static const uint8_t wide_spread[256][8] __attribute__((aligned(64))) = { MASK64
 #undef MASK16
 #undef MASK64
 
-/* 32 entries of one plane of the values, the first 16 * parts of it; parts is 4, 8 or 16. */
-static inline __attribute__((always_inline)) __m256i plane_parts(const uint8_t *plane, __m256i index, const unsigned parts)
-{
-	const __m256i low4 = parts == 16 ? _mm256_and_si256(index, _mm256_set1_epi8(15)) : index; /* vpshufb looks at bit 7 and the low 4 */
-	__m256i part[16];
-
-#pragma GCC unroll 16
-	for (unsigned i = 0; i < parts; i++)
-		part[i] = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)(plane + 16 * i))), low4);
-#pragma GCC unroll 4
-	for (unsigned bit = 4; 1u << (bit - 4) < parts; bit++) {
-		const __m256i upper = _mm256_slli_epi16(index, (int)(7 - bit));
-#pragma GCC unroll 8
-		for (unsigned i = 0; i < parts >> (bit - 3); i++)
-			part[i] = _mm256_blendv_epi8(part[2 * i], part[2 * i + 1], upper);
-	}
-	return part[0];
-}
-
 static inline __attribute__((always_inline)) __m256i plane_lookup(const uint8_t *plane, __m256i index, unsigned nsym)
 {
-	return nsym <= 64 ? plane_parts(plane, index, 4) : nsym <= 128 ? plane_parts(plane, index, 8) : plane_parts(plane, index, 16);
+	return nsym <= 64 ? lookup_bytes(plane, index, 4) : nsym <= 128 ? lookup_bytes(plane, index, 8) : lookup_bytes(plane, index, 16);
 }
 
 static inline __attribute__((always_inline)) void wide_vector_group(struct wide_run *run, const struct kn_wide *t, const uint32_t *slot,
@@ -63,7 +45,7 @@ static inline __attribute__((always_inline)) void wide_vector_group(struct wide_
 			const __m256i class = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)(column + 8 * q)));
 			index = _mm256_or_si256(index, _mm256_slli_epi32(class, WIDE_BITS));
 		}
-		const __m256i entry = _mm256_i32gather_epi32((const int *)slot, index, 4);
+		const __m256i entry = load_each(slot, index);
 		const __m256i x = _mm256_add_epi32(_mm256_mullo_epi32(_mm256_srli_epi32(entry, 20), _mm256_srli_epi32(state, WIDE_BITS)),
 						   _mm256_and_si256(entry, slot_mask));
 		const __m256i small = _mm256_cmpeq_epi32(_mm256_srli_epi32(x, 16), zero);
@@ -98,45 +80,56 @@ static inline __attribute__((always_inline)) void wide_vector_group(struct wide_
 	}
 }
 
-/* n words, a multiple of 32: values (bytes or u16) above one raw field, as wide_can_join() wants it. */
-static void wide_vector_join(const struct kn_args *a, uint8_t *dst, const uint8_t *value, unsigned value_size, const uint8_t *raw, size_t n)
+/* What stays the same while words are joined to their raw field: field k of a step begins at bit k * w. The steps' second halves, of 16 bytes
+ * each, begin at byte `half`. Words get their fields to the top by multiplication: there are no variable shifts of 16 bits. */
+struct wide_join {
+	uint8_t from[32];
+	union { uint16_t up[16]; uint32_t down[8]; } by;
+	unsigned half;
+};
+
+static void wide_join_start(struct wide_join *join, const struct kn_args *a)
 {
-	const unsigned w = a->field[0].width, step = a->width == 16 ? 8 : 4, each = 16 / step, half = step * w / 8; /* of 16 bytes */
+	const unsigned w = a->field[0].width, step = a->width == 16 ? 8 : 4, each = 16 / step;
+
+	join->half = step * w / 8;
+	for (unsigned k = 0; k < 2 * step; k++) {
+		const unsigned bit = k * w - k / step * join->half * 8;
+		for (unsigned b = 0; b < each; b++)
+			join->from[each * k + b] = (uint8_t)((bit / 8 + b) & 15);
+		if (a->width == 16)
+			join->by.up[k] = (uint16_t)(1u << (16 - w - bit % 8));
+		else
+			join->by.down[k] = bit % 8;
+	}
+}
+
+/* n words, a multiple of 32: values (bytes or u16) above one raw field, as wide_can_join() wants it. */
+static inline __attribute__((always_inline)) void wide_vector_join(const struct wide_join *join, const struct kn_args *a, uint8_t *dst,
+								   const uint8_t *value, const unsigned value_size, const uint8_t *raw, size_t n)
+{
+	const unsigned w = a->field[0].width;
 	const __m128i below = _mm_cvtsi32_si128((int)w), rest = _mm_cvtsi32_si128((int)(a->width - w));
 	const __m128i right = _mm_cvtsi32_si128(a->rotate), left = _mm_cvtsi32_si128(a->width - a->rotate);
-	uint8_t from[32];
-	uint16_t up[16];
-	uint32_t down[8];
+	const __m256i spread = load256(join->from), by = load256(&join->by);
 
-	/* Field k begins at bit k * w, its half at byte `half`; `each` bytes hold all of it. */
-	for (unsigned k = 0; k < 2 * step; k++) {
-		const unsigned bit = k * w - k / step * half * 8;
-		for (unsigned b = 0; b < each; b++)
-			from[each * k + b] = (uint8_t)((bit / 8 + b) & 15);
-		up[k] = (uint16_t)(1u << (16 - MIN(w, 9u) - bit % 8));
-		down[k % 8] = bit % 8;
-	}
-	const __m256i spread = _mm256_loadu_si256((const void *)from);
 	if (a->width == 16) {
-		/* to the top of the word by multiplication: there are no variable shifts of 16 bits */
-		const __m256i factor = _mm256_loadu_si256((const void *)up);
 		for (size_t i = 0; i < n; i += 16, raw += 2 * w) {
-			const __m256i packed = _mm256_loadu2_m128i((const void *)(raw + half), (const void *)raw);
-			const __m256i field = _mm256_srl_epi16(_mm256_mullo_epi16(_mm256_shuffle_epi8(packed, spread), factor), rest);
-			const __m256i v = value_size == 1 ? _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)(value + i))) :
-							    _mm256_loadu_si256((const void *)(value + 2 * i));
+			const __m256i packed = load_halves(raw, raw + join->half);
+			const __m256i field = _mm256_srl_epi16(_mm256_mullo_epi16(_mm256_shuffle_epi8(packed, spread), by), rest);
+			const __m256i v = value_size == 1 ? _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)(value + i))) : load256(value + 2 * i);
 			const __m256i word = _mm256_or_si256(_mm256_sll_epi16(v, below), field);
-			_mm256_storeu_si256((void *)(dst + 2 * i), _mm256_or_si256(_mm256_srl_epi16(word, right), _mm256_sll_epi16(word, left)));
+			store256(dst + 2 * i, _mm256_or_si256(_mm256_srl_epi16(word, right), _mm256_sll_epi16(word, left)));
 		}
 	} else {
-		const __m256i mask = _mm256_set1_epi32((int)mask_bits(w)), shift = _mm256_loadu_si256((const void *)down);
+		const __m256i mask = _mm256_set1_epi32((int)mask_bits(w));
 		for (size_t i = 0; i < n; i += 8, raw += w) {
-			const __m256i packed = _mm256_loadu2_m128i((const void *)(raw + half), (const void *)raw);
-			const __m256i field = _mm256_and_si256(_mm256_srlv_epi32(_mm256_shuffle_epi8(packed, spread), shift), mask);
+			const __m256i packed = load_halves(raw, raw + join->half);
+			const __m256i field = _mm256_and_si256(_mm256_srlv_epi32(_mm256_shuffle_epi8(packed, spread), by), mask);
 			const __m256i v = value_size == 1 ? _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)(value + i))) :
 							    _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(value + 2 * i)));
 			const __m256i word = _mm256_or_si256(_mm256_sll_epi32(v, below), field);
-			_mm256_storeu_si256((void *)(dst + 4 * i), _mm256_or_si256(_mm256_srl_epi32(word, right), _mm256_sll_epi32(word, left)));
+			store256(dst + 4 * i, _mm256_or_si256(_mm256_srl_epi32(word, right), _mm256_sll_epi32(word, left)));
 		}
 	}
 }

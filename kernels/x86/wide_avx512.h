@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include "kernels/wide_item.h"
+#include "kernels/x86/lookup_avx2.h"
 
 #define WIDE_VECTORS 1
 
@@ -37,7 +38,8 @@ static inline __attribute__((always_inline)) void wide_vector_group(struct wide_
 			const __m512i class = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)(column + 16 * q)));
 			index = _mm512_or_si512(index, _mm512_slli_epi32(class, WIDE_BITS));
 		}
-		const __m512i entry = _mm512_i32gather_epi32(index, slot, 4);
+		const __m512i entry = _mm512_inserti64x4(_mm512_castsi256_si512(load_each(slot, _mm512_castsi512_si256(index))),
+							 load_each(slot, _mm512_extracti64x4_epi64(index, 1)), 1);
 		const __m512i x = _mm512_add_epi32(_mm512_mullo_epi32(_mm512_srli_epi32(entry, 20), _mm512_srli_epi32(state, WIDE_BITS)),
 						   _mm512_and_si512(entry, slot_mask));
 		const __mmask16 small = _mm512_cmplt_epu32_mask(x, _mm512_set1_epi32(65536));
@@ -66,33 +68,45 @@ static inline __attribute__((always_inline)) void wide_vector_group(struct wide_
 		set_word(out, size, (size_t)__builtin_ctzll(m), wide_literal(&run->literals));
 }
 
-/* n words, a multiple of 32: values (bytes or u16) above one raw field, as wide_can_join() wants it. */
-static void wide_vector_join(const struct kn_args *a, uint8_t *dst, const uint8_t *value, unsigned value_size, const uint8_t *raw, size_t n)
+/* What stays the same while words are joined to their raw field: field k of a step begins at bit k * w, which is in byte from[k][0]. */
+struct wide_join {
+	uint8_t from[64];
+	union { uint16_t word[32]; uint32_t dword[16]; } down;
+};
+
+static void wide_join_start(struct wide_join *join, const struct kn_args *a)
 {
 	const unsigned w = a->field[0].width, step = a->width == 16 ? 32 : 16, each = 64 / step;
-	const __m128i below = _mm_cvtsi32_si128((int)w);
-	uint8_t from[64];
-	uint16_t down16[32];
-	uint32_t down32[16];
 
-	/* Field k begins at bit k * w; `each` bytes hold all of it. */
 	for (unsigned k = 0; k < step; k++) {
 		for (unsigned b = 0; b < each; b++)
-			from[each * k + b] = (uint8_t)((k * w / 8 + b) & 63);
-		down16[k] = (uint16_t)(k * w % 8);
-		down32[k % 16] = k * w % 8; /* the same for k + 16 */
+			join->from[each * k + b] = (uint8_t)((k * w / 8 + b) & 63);
+		if (a->width == 16)
+			join->down.word[k] = (uint16_t)(k * w % 8);
+		else
+			join->down.dword[k] = k * w % 8;
 	}
-	const __m512i spread = _mm512_loadu_si512(from);
+}
+
+/* n words, a multiple of 32: values (bytes or u16) above one raw field, as wide_can_join() wants it. */
+static inline __attribute__((always_inline)) void wide_vector_join(const struct wide_join *join, const struct kn_args *a, uint8_t *dst,
+								   const uint8_t *value, const unsigned value_size, const uint8_t *raw, size_t n)
+{
+	const unsigned w = a->field[0].width;
+	const __m128i below = _mm_cvtsi32_si128((int)w);
+	const __m512i spread = _mm512_loadu_si512(join->from), down = _mm512_loadu_si512(&join->down);
+
 	if (a->width == 16) {
-		const __m512i down = _mm512_loadu_si512(down16), mask = _mm512_set1_epi16((short)mask_bits(w)), rotate = _mm512_set1_epi16(a->rotate);
+		const __m512i mask = _mm512_set1_epi16((short)mask_bits(w)), rotate = _mm512_set1_epi16(a->rotate);
 		for (size_t i = 0; i < n; i += 32, raw += 4 * w) {
 			const __m512i field = _mm512_srlv_epi16(_mm512_permutexvar_epi8(spread, _mm512_loadu_si512(raw)), down);
-			const __m512i v = value_size == 1 ? _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)(value + i))) : _mm512_loadu_si512(value + 2 * i);
+			const __m512i v = value_size == 1 ? _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)(value + i))) :
+							    _mm512_loadu_si512(value + 2 * i);
 			const __m512i word = _mm512_or_si512(_mm512_sll_epi16(v, below), _mm512_and_si512(field, mask));
 			_mm512_storeu_si512(dst + 2 * i, _mm512_shrdv_epi16(word, word, rotate));
 		}
 	} else {
-		const __m512i down = _mm512_loadu_si512(down32), mask = _mm512_set1_epi32((int)mask_bits(w)), rotate = _mm512_set1_epi32(a->rotate);
+		const __m512i mask = _mm512_set1_epi32((int)mask_bits(w)), rotate = _mm512_set1_epi32(a->rotate);
 		for (size_t i = 0; i < n; i += 16, raw += 2 * w) {
 			const __m512i field = _mm512_srlv_epi32(_mm512_permutexvar_epi8(spread, _mm512_loadu_si512(raw)), down);
 			const __m512i v = value_size == 1 ? _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)(value + i))) :
