@@ -5,7 +5,7 @@ FUZZ_BUILD := build-fuzz
 FUZZ_CC    := clang
 FUZZERS    := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 TIME       ?= 60
-FUZZ_MAKE   = $(MAKE) -s -j$(JOBS) BUILD=$(FUZZ_BUILD) CC=$(FUZZ_CC) CFLAGS='-O1 -g' EXTRA_CFLAGS=-Wno-sign-compare \
+FUZZ_MAKE   = $(MAKE) -s -j$(JOBS) BUILD=$(FUZZ_BUILD) CC=$(FUZZ_CC) CFLAGS='-O1 -g' \
 	      SANITIZE='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer'
 FORGE_OBJ  := $(call obj,tests/forge.c tests/handmade.c tests/model.c)
 

@@ -20,7 +20,6 @@ static inline __attribute__((always_inline)) size_t vectors(const uint8_t *words
 							    uint8_t *out)
 {
 	const uint16_t mask = (uint16_t)mask_bits(bits);
-	const bytes even = { 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30 };
 	size_t i = 0;
 
 	if (bits > 8) {
@@ -32,7 +31,7 @@ static inline __attribute__((always_inline)) size_t vectors(const uint8_t *words
 	}
 	for (; i + 16 <= n; i += 16) {
 		const halves a = take(words + 2 * i, rotated, rotate, shift, mask), b = take(words + 2 * i + 16, rotated, rotate, shift, mask);
-		const bytes v = __builtin_shuffle((bytes)a, (bytes)b, even);
+		const bytes v = __builtin_shufflevector((bytes)a, (bytes)b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
 		memcpy(out + i, &v, sizeof(v));
 	}
 	return i;

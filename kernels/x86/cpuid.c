@@ -122,7 +122,7 @@ void cpu_describe(char *text, size_t size)
 	unsigned word[12] = { 0 };
 	int used;
 
-	if (__get_cpuid_max(0x80000000u, NULL) >= 0x80000004u) {
+	if ((unsigned)__get_cpuid_max(0x80000000u, NULL) >= 0x80000004u) {
 		for (unsigned i = 0; i < 3; i++)
 			__cpuid(0x80000002u + i, word[4 * i], word[4 * i + 1], word[4 * i + 2], word[4 * i + 3]);
 		memcpy(brand, word, 48);

@@ -4,8 +4,9 @@
 #ifndef KERNELS_X86_LOOKUP_AVX2_H
 #define KERNELS_X86_LOOKUP_AVX2_H
 
-#include "kernels/x86/simd_x86.h"
 #include <stdint.h>
+
+#include "kernels/x86/simd_x86.h"
 
 #define LOOKUP_INLINE static inline __attribute__((always_inline))
 
@@ -29,20 +30,6 @@ LOOKUP_INLINE __m256i select256(__m256i a, __m256i b, __m256i mask)
 	return out;
 #else /* through SIMDe */
 	return _mm256_blendv_epi8(a, b, mask);
-/* table[index[k]] for 8 dwords: on many CPUs single loads are quicker than vpgatherdd, on Zen 4 twice as quick. */
-LOOKUP_INLINE __m256i load_each(const uint32_t *table, __m256i index)
-{
-	const __m128i low = _mm256_castsi256_si128(index), high = _mm256_extracti128_si256(index, 1);
-	const uint64_t i01 = (uint64_t)_mm_cvtsi128_si64(low), i23 = (uint64_t)_mm_extract_epi64(low, 1);
-	const uint64_t i45 = (uint64_t)_mm_cvtsi128_si64(high), i67 = (uint64_t)_mm_extract_epi64(high, 1);
-	__m128i a = _mm_cvtsi32_si128((int)table[(uint32_t)i01]), b = _mm_cvtsi32_si128((int)table[(uint32_t)i45]);
-
-	a = _mm_insert_epi32(a, (int)table[i01 >> 32], 1), b = _mm_insert_epi32(b, (int)table[i45 >> 32], 1);
-	a = _mm_insert_epi32(a, (int)table[(uint32_t)i23], 2), b = _mm_insert_epi32(b, (int)table[(uint32_t)i67], 2);
-	a = _mm_insert_epi32(a, (int)table[i23 >> 32], 3), b = _mm_insert_epi32(b, (int)table[i67 >> 32], 3);
-	return _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
-}
-
 #endif
 }
 
