@@ -1,7 +1,7 @@
 /* train_cost.c: what coding with a table costs, in bits. SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "kernels/rans_item.h"
+#include "kernels/kernel.h"
 #include "synth/log2i.h"
 #include "synth/train.h"
 
