@@ -1,7 +1,8 @@
 /* rans_run.h: a whole lit.rans register, fused or not, in any vector set: what is around the groups of 128 words.
  *
  * The including file has included a backend before (kernels/x86/rans_avx512.h and its like), which brings struct rans_run, struct
- * rans_regs, run_load(), run_store(), load_rows(), group128() and emit_symbols(). This file handles rows, bounds, the last words and the carry.
+ * rans_regs, run_load(), run_store(), load_rows(), group128() (or, with RANS_OWN_GROUPS, groups128() and groups_flush()) and emit_symbols(). This file handles rows,
+ * bounds, the last words and the carry.
  *
  * Bounds: a group takes at most 128 bytes and may read 64 more, so it may start while the position is not beyond the end of the item: the
  * pad behind it covers the rest. Groups are run in batches that need no look at the position. SPDX-License-Identifier: Apache-2.0 */

@@ -199,7 +199,7 @@ enum brv_status program_for(const struct synth_plan *plan, const struct source *
 	const bool classed = make_classes(plan, source, &classes);
 	targets.classes = classed ? &classes : NULL;
 	struct search search = { .targets = &targets, .prior = plan->prior, .model = plan->model, .limits = plan->limits, .dtype = source->dtype,
-				 .size_class = (uint8_t)prior_size_class(source->nwords), .explain = explain };
+				 .size_class = (uint8_t)prior_size_class(source->whole_nwords ? source->whole_nwords : source->nwords), .explain = explain };
 	enum brv_status status = search_both(&search, targets.classes, &result, expansions ? expansions : &ignored);
 	if (status == BRV_OK && learn)
 		search_learn(&search, &result, learn);

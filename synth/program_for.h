@@ -27,6 +27,7 @@ struct source {
 	uint8_t dtype;                  /* code, for the prior and the view of classes */
 	uint64_t rows, row_words;       /* of the tensor; 0 rows: no geometry */
 	uint64_t chunk_words;           /* 0: the default */
+	uint64_t whole_nwords;          /* of the tensor that this is a part of, for the prior; 0: this is all */
 };
 
 /* Finds a program and prepares the stream. learn (may be NULL) is told what won; explain (may be NULL) receives the candidates. */

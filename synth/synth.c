@@ -326,6 +326,7 @@ static enum brv_status learn_from(struct job *job, const struct synth_plan *plan
 		return fail(job->err, BRV_MEMORY, "no memory to learn from a tensor");
 	const uint64_t from = middle ? (t->nbytes - nbytes) / 2 / row_nbytes * row_nbytes : 0;
 	enum brv_status status = checkpoint_read(&job->checkpoint, t->offset + from, words, nbytes, job->err);
+	source.whole_nwords = source.nwords;
 	source.words = words, source.nwords = nbytes / (source.width / 8);
 	if (status == BRV_OK)
 		status = program_for(plan, &source, NULL, prior, NULL, NULL);
@@ -408,7 +409,7 @@ static enum brv_status verify(struct job *job, int fd)
 
 /* What the favors differ in besides lambda: how hard is searched, and the size of chunks. A chunk's states cost about 90 bytes. */
 static const struct synth_plan defaults[] = {
-	[COST_SIZE] = { .limits = { 8, 12, 1024, 4, 12 }, .sample_words = 262144, .class_budget = 4 << 20, .kr = 8, .kc = KN_MAX_COLS, .pair_words = 16384,
+	[COST_SIZE] = { .limits = { 8, 12, 1024, 4, HUGE_VAL }, .sample_words = 262144, .class_budget = 4 << 20, .kr = 8, .kc = KN_MAX_COLS, .pair_words = 49152,
 			.chunk_nbytes = 512 << 10 },
 	[COST_BALANCED] = { .limits = { 2, 6, 256, 3, 5 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
 			    .chunk_nbytes = 256 << 10 },

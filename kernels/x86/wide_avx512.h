@@ -1,7 +1,7 @@
 /* wide_avx512.h: groups of 64 words of lit.wide, and raw fields joined to them, in AVX-512 (F, BW, VL, DQ, VBMI, VBMI2).
  *
- * What a slot of the table holds is gathered; the values of the symbols are two planes of 256 bytes, looked up by byte permutes. The gathers
- * are what takes the time: a step of 16 words is one of them and a dozen of other instructions. SPDX-License-Identifier: Apache-2.0 */
+ * The values of the symbols are two planes of 256 bytes, looked up by byte permutes. What takes the time are the 64 loads of a group from tables of
+ * 16 kilobytes a class pair. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KERNELS_X86_WIDE_AVX512_H
 #define KERNELS_X86_WIDE_AVX512_H
 

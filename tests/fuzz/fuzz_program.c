@@ -247,7 +247,7 @@ static struct outcome decode(const struct buffer *archive, const struct kn_set *
 	return out;
 }
 
-static void dump(const struct buffer *archive, const struct outcome *outcome);
+static void dump(const char *suffix, const void *bytes, size_t nbytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
@@ -256,6 +256,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 
 	if (make_archive(&decisions, &archive, &expected)) {
 		const unsigned changes = change((struct fuzz_input){ data + MIN(nbytes, (size_t)DECISIONS_NBYTES), data + nbytes }, &archive);
+		dump("brv", archive.data, archive.nbytes);
 		struct outcome first = decode(&archive, kn_sets[0], !changes);
 		if (!changes)
 			FUZZ_CHECK(first.status == BRV_SUCCESS && first.nbytes == expected.nbytes && memcmp(first.data, expected.data, first.nbytes) == 0,
@@ -268,7 +269,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 			FUZZ_CHECK(first.status != BRV_SUCCESS || memcmp(first.data, other.data, first.nbytes) == 0, "%s: other bytes", kn_sets[s]->name);
 			free(other.data);
 		}
-		dump(&archive, &first);
+		if (first.status == BRV_SUCCESS)
+			dump("data", first.data, first.nbytes);
 		free(first.data);
 	}
 	buffer_free(&archive);
@@ -276,8 +278,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 	return 0;
 }
 
-/* With FUZZ_DUMP=DIRECTORY, replayed archives are written there, with what they decode to or without: for other decoders to agree or not. */
-static void dump(const struct buffer *archive, const struct outcome *outcome)
+/* With FUZZ_DUMP=DIRECTORY, archives are written there, then what they decode to if they do: for people, and for other decoders to agree or not. */
+static void dump(const char *suffix, const void *bytes, size_t nbytes)
 {
 	static unsigned number;
 	const char *directory = getenv("FUZZ_DUMP");
@@ -285,14 +287,10 @@ static void dump(const struct buffer *archive, const struct outcome *outcome)
 
 	if (!directory)
 		return;
-	snprintf(path, sizeof(path), "%s/%06u.brv", directory, number);
+	number += strcmp(suffix, "brv") == 0;
+	snprintf(path, sizeof(path), "%s/%06u.%s", directory, number, suffix);
 	FILE *file = fopen(path, "wb");
-	FUZZ_CHECK(file && fwrite(archive->data, 1, archive->nbytes, file) == archive->nbytes && fclose(file) == 0, "%s", path);
-	snprintf(path, sizeof(path), "%s/%06u.data", directory, number++);
-	if (outcome->status != BRV_SUCCESS)
-		return;
-	file = fopen(path, "wb");
-	FUZZ_CHECK(file && fwrite(outcome->data, 1, outcome->nbytes, file) == outcome->nbytes && fclose(file) == 0, "%s", path);
+	FUZZ_CHECK(file && fwrite(bytes, 1, nbytes, file) == nbytes && fclose(file) == 0, "%s", path);
 }
 
 /* --- The mutator: decisions stay in their place, changes come and go as wholes --- */
