@@ -132,7 +132,7 @@ static inline void fields_join_waiting(const struct kn_args *a, size_t first, co
 		if (!field->carried)
 			continue;
 		memcpy(bytes, raw[f], field->pay_nbytes - from);
-		memcpy(bytes + field->pay_nbytes - from, carry, BC_CARRY_NBYTES);
+		memcpy(bytes + (field->pay_nbytes - from), carry, BC_CARRY_NBYTES);
 		raw[f] = bytes;
 	}
 	fields_any(a, (uint8_t *)a->dst + first * word_nbytes(a->width), coded, coded_size, base, raw, a->n - first);

@@ -1,6 +1,6 @@
 /* highway_set.c: the kernel set `hwy`: Highway's loops where it has them, the scalar bodies in the other cells. Empty without KN_HAVE_HWY.
  *
- * The set is portable speed for CPUs that have no hand-written set, and a second opinion for those that do. BREVIS_ISA=hwy selects it.
+ * Vectors for CPUs that have no hand-written set, and a second opinion for those that do. BREVIS_ISA=hwy selects it.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifdef KN_HAVE_HWY
 #define KN_SET scalar
@@ -13,7 +13,8 @@ static kn_fn map_hwy, scan_hwy, merge_hwy, pack_hwy, raw_hwy;
 static bool map_hwy(const struct kn_args *a)
 {
 	static const uint8_t op_of[256] = {
-		[OP_MAP_XOR] = KN_HWY_XOR, [OP_MAP_ADD] = KN_HWY_ADD, [OP_MAP_ZIGZAG] = KN_HWY_ZIGZAG, [OP_MAP_GRAY] = KN_HWY_GRAY, [OP_MAP_ROT] = KN_HWY_ROT,
+		[OP_MAP_XOR] = KN_HWY_XOR, [OP_MAP_ADD] = KN_HWY_ADD, [OP_MAP_ZIGZAG] = KN_HWY_ZIGZAG,
+		[OP_MAP_GRAY] = KN_HWY_GRAY, [OP_MAP_ROT] = KN_HWY_ROT,
 	};
 	return kn_hwy_map(op_of[a->op], a->dst, a->src[0], a->n, word_nbytes(a->width), a->width, a->imm) || kn_map_scalar(a);
 }

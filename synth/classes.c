@@ -309,6 +309,8 @@ void classes_free(struct classes *classes)
 	memset(classes, 0, sizeof(*classes));
 }
 
+typedef uint16_t half __attribute__((aligned(1), may_alias)); /* words lie at any address */
+
 /* counts[class << width | word] for 128 words of one row class or fewer, in four sub-tables by turns: equal words are often neighbours. */
 #define COUNT_GROUP(T)                                                                                                          \
 	do {                                                                                                                    \
@@ -326,7 +328,7 @@ static void count_group(const void *words, unsigned width, size_t at, size_t n, 
 	if (width <= 8)
 		COUNT_GROUP(uint8_t);
 	else
-		COUNT_GROUP(uint16_t);
+		COUNT_GROUP(half);
 }
 
 void classes_count(const struct classes *c, bool use_rows, bool use_cols, const void *words, unsigned width, size_t n, size_t first,

@@ -33,18 +33,18 @@ static uint32_t *count(const struct targets *targets, const struct target *t, bo
 	return counts;
 }
 
-/* Bits of ideal codes for the counts, a code for each class pair; *distinct: symbols that occur in the first pair. */
+/* Bits of ideal codes for the counts, a code for each class pair; *distinct: symbols that occur, over all pairs. */
 static double entropy_bits(const uint32_t *counts, unsigned width, size_t pairs, size_t *distinct)
 {
 	double bits = 0;
 
+	*distinct = 0;
 	for (size_t p = 0; p < pairs; p++, counts += (size_t)1 << width) {
 		uint64_t sum = 0;
 		double inner = 0;
-		*distinct = p ? *distinct : 0;
 		for (size_t s = 0; s < (size_t)1 << width; s++)
 			if (counts[s])
-				sum += counts[s], inner += counts[s] * log2i(counts[s]), *distinct += p == 0;
+				sum += counts[s], inner += counts[s] * log2i(counts[s]), ++*distinct;
 		bits += sum ? (double)sum * log2((double)sum) - inner : 0;
 	}
 	return bits;
@@ -97,24 +97,30 @@ struct hope {
 	double cost;
 };
 
-/* Counts by class pair, and the bits of ideal codes for them: flat, by rows, by both. */
+/* Counts by class pair, and the bits of ideal codes for them: flat, by rows, by both. optimism: bytes by which a code fitted to the sample looks
+ * better there than one fitted to the tensor will be: (symbols - 1) / (2 ln 2) bits a pair for each time the sample goes into the tensor. */
 struct views {
 	uint32_t *counts[3];
-	double bits[3];
+	double bits[3], optimism[3];
+	size_t distinct[3];             /* symbols, over all pairs */
 };
 
 static unsigned view_of(const struct production *p) { return p->cols ? 2 : p->rows ? 1 : 0; }
 
-static bool make_view(const struct targets *targets, const struct target *t, struct views *views, unsigned v, size_t *distinct)
+static bool make_view(const struct targets *targets, const struct target *t, struct views *views, unsigned v)
 {
 	const struct classes *c = targets->classes;
 
 	if (views->counts[v])
 		return true;
 	views->counts[v] = count(targets, t, v > 0, v > 1);
-	if (views->counts[v])
-		views->bits[v] = entropy_bits(views->counts[v], t->width, (v > 0 ? c->kr : 1) * (v > 1 ? c->kc : 1), distinct);
-	return views->counts[v] != NULL;
+	if (!views->counts[v])
+		return false;
+	const size_t pairs = (size_t)(v > 0 ? c->kr : 1) * (v > 1 ? c->kc : 1);
+	views->bits[v] = entropy_bits(views->counts[v], t->width, pairs, &views->distinct[v]);
+	if (views->distinct[v] > pairs)
+		views->optimism[v] = (double)(views->distinct[v] - pairs) * .7213 * (targets->scale - 1) / 8;
+	return true;
 }
 
 static struct literal literal_for(unsigned production, unsigned index, const struct target *t)
@@ -134,7 +140,6 @@ static bool judge_tables(struct targets *targets, unsigned index, const struct c
 	struct hope hope[TARGET_MAX_LITERALS];
 	double best[2] = { HUGE_VAL, HUGE_VAL }; /* without classes, with */
 	unsigned count = 0;
-	size_t ignored;
 
 	for (unsigned i = 0; i < nproductions; i++) {
 		const struct production *p = &productions[i];
@@ -143,10 +148,10 @@ static bool judge_tables(struct targets *targets, unsigned index, const struct c
 			continue;
 		if (p->op == OP_LIT_RANS && p->cols && kc > RANS_MAX_COLS)
 			continue;
-		if (!make_view(targets, t, views, v, &ignored))
+		if (!make_view(targets, t, views, v))
 			return false;
 		const struct literal l = literal_for(i, index, t);
-		const double cost = views->bits[v] / 8 * targets->scale + model->lambda * words * cost_cycles(model, &l.node, kc) +
+		const double cost = views->bits[v] / 8 * targets->scale + views->optimism[v] + model->lambda * words * cost_cycles(model, &l.node, kc) +
 				    (double)targets->nchunks * item_overhead_nbytes(table_kind(p->op), t->positional);
 		unsigned at = count++;
 		for (; at && hope[at - 1].cost > cost; at--)
@@ -158,7 +163,7 @@ static bool judge_tables(struct targets *targets, unsigned index, const struct c
 		struct literal l = literal_for(hope[h].production, index, t);
 		if (hope[h].cost >= best[0] || (view_of(p) && hope[h].cost >= best[1]))
 			continue;
-		l.nbytes = table_literal_nbytes(targets, t, &l.node, views->counts[view_of(p)]);
+		l.nbytes = table_literal_nbytes(targets, t, &l.node, views->counts[view_of(p)]) + views->optimism[view_of(p)];
 		l.cycles = words * cost_cycles(model, &l.node, kc);
 		best[view_of(p) > 0] = fmin(best[view_of(p) > 0], l.nbytes + model->lambda * l.cycles);
 		insert(t, model, l);
@@ -172,7 +177,6 @@ bool literals_judge(struct targets *targets, unsigned index, const struct cost_m
 	struct target *t = targets->target[index];
 	struct views views = { .bits = { 0 } };
 	bool ok = true, tables = false;
-	size_t distinct = 0;
 
 	if (t->judged)
 		return t->exact;
@@ -184,8 +188,8 @@ bool literals_judge(struct targets *targets, unsigned index, const struct cost_m
 	const bool constant = t->total == 0 || words_constant(all);
 
 	if (t->width <= 16 && !constant) {
-		ok = make_view(targets, t, &views, 0, &distinct);
-		tables = ok && distinct <= MANY_SYMBOLS && views.bits[0] < .9985 * t->width * (double)t->total;
+		ok = make_view(targets, t, &views, 0);
+		tables = ok && views.distinct[0] <= MANY_SYMBOLS && views.bits[0] < .9985 * t->width * (double)t->total;
 	}
 	for (unsigned i = 0; ok && i < nproductions; i++) {
 		struct literal l = literal_for(i, index, t);

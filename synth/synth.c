@@ -409,7 +409,7 @@ static enum brv_status verify(struct job *job, int fd)
 
 /* What the favors differ in besides lambda: how hard is searched, and the size of chunks. A chunk's states cost about 90 bytes. */
 static const struct synth_plan defaults[] = {
-	[COST_SIZE] = { .limits = { 8, 12, 1024, 4, HUGE_VAL }, .sample_words = 262144, .class_budget = 4 << 20, .kr = 8, .kc = KN_MAX_COLS, .pair_words = 49152,
+	[COST_SIZE] = { .limits = { 8, 32, 1024, 4, HUGE_VAL }, .sample_words = 262144, .class_budget = 4 << 20, .kr = 8, .kc = KN_MAX_COLS, .pair_words = 49152,
 			.chunk_nbytes = 512 << 10 },
 	[COST_BALANCED] = { .limits = { 2, 6, 256, 3, 5 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
 			    .chunk_nbytes = 256 << 10 },

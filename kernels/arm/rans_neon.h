@@ -215,7 +215,8 @@ RANS_INLINE void advance64(const unsigned log2_nb, const unsigned kc, uint8x16_t
 RANS_INLINE uint64_t mask64(const uint8x16_t mask[4])
 {
 	const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201ull));
-	const uint8x16_t a = vpaddq_u8(vandq_u8(mask[0], bit), vandq_u8(mask[1], bit)), b = vpaddq_u8(vandq_u8(mask[2], bit), vandq_u8(mask[3], bit));
+	const uint8x16_t a = vpaddq_u8(vandq_u8(mask[0], bit), vandq_u8(mask[1], bit));
+	const uint8x16_t b = vpaddq_u8(vandq_u8(mask[2], bit), vandq_u8(mask[3], bit));
 	const uint8x16_t ab = vpaddq_u8(a, b);
 	return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(ab, ab)), 0);
 }

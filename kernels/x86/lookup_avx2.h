@@ -43,10 +43,10 @@ LOOKUP_INLINE __m256i part16(const uint8_t *table, unsigned i)
 LOOKUP_INLINE __m256i choose_part(__m256i *part, __m256i index, const unsigned parts)
 {
 #pragma GCC unroll 4
-	for (unsigned bit = 4; 1u << (bit - 4) < parts; bit++) {
-		const __m256i upper = _mm256_slli_epi16(index, (int)(7 - bit));
+	for (unsigned left = parts / 2, up = 3; left; left /= 2, up--) { /* by bit 4, then 5, ... */
+		const __m256i upper = _mm256_slli_epi16(index, (int)up);
 #pragma GCC unroll 8
-		for (unsigned i = 0; i < parts >> (bit - 3); i++)
+		for (unsigned i = 0; i < left; i++)
 			part[i] = select256(part[2 * i], part[2 * i + 1], upper);
 	}
 	return part[0];
