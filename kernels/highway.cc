@@ -268,7 +268,7 @@ bool kn_hwy_unpack(uint8_t *dst, const uint8_t *src, size_t n, unsigned size, un
 
 const char *kn_hwy_target(void)
 {
-	const int64_t targets = hwy::SupportedTargets();
+	const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS; /* of those in this build */
 	return hwy::TargetName(targets & -targets); /* better targets have lower bits */
 }
 #endif

@@ -76,6 +76,7 @@ extern const struct kn_set kn_set_hwy;
 const struct kn_set kn_set_hwy = {
 	.name = "hwy",
 	.supported = kn_supported_hwy,
+	.why = kn_why_hwy,
 	.fn = {
 #define OP(code, id, name, lo, hi, width, words, widths, payload, table, kernel, effect) [code] = CELL(kernel),
 #include "common/ops.def"

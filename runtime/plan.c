@@ -62,6 +62,15 @@ static void make_places(struct plan *plan, const struct bc_program *program)
 	plan->end = behind(plan->unpacked, unpacked);
 }
 
+/* Whether instructions first..last are executed at just these positions, in any order among themselves: no carrier of elsewhere is moved before them. */
+static bool is_in_place(const struct plan *plan, unsigned first, unsigned last)
+{
+	for (unsigned at = first; at <= last; at++)
+		if (plan->order[at] < first || plan->order[at] > last)
+			return false;
+	return true;
+}
+
 /* A merge of lit.raw fields under one entropy-coded field, all direct arguments, whose carry, if any, stays inside. */
 static bool is_fusable(const struct bc_program *program, unsigned merge)
 {
@@ -88,8 +97,7 @@ void plan_make(struct plan *plan, const struct bc_program *program)
 	for (unsigned i = 0; i < program->ninstr; i++) {
 		plan->in_payload[i] = is_in_payload(program, i);
 		plan->has_gate = plan->has_gate || program->instr[i].op == OP_GATE;
-		/* The fields are leaves, so order[] permutes them among themselves at most. */
-		if (is_fusable(program, i))
+		if (is_fusable(program, i) && is_in_place(plan, i - program->instr[i].nargs, i))
 			plan->fused[i - program->instr[i].nargs] = (uint8_t)i;
 	}
 	make_places(plan, program);

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
+#include <xxhash.h>
 
 #include "common/archive.h"
 #include "tests/forge.h"
@@ -59,6 +60,8 @@ static const struct golden cases[] = {
 	{ "lit-rans-carry-elsewhere", .tensor = { T("t", "U16", 1100, P(I(LIT_RAW, 1, 0), I(LIT_RAW, 9, 0), I(LIT_RANS, 6, 0, .flags = BC_CARRY, .aux = 0), I(MERGE, 16, 3)),
 						    .log2_nb = 6, .symbols = 50) } },
 	{ "lit-rans-carry-only", .tensor = { T("t", "U8", 130, P(I(LIT_RAW, 8, 0), I(LIT_RANS, 8, 0, .flags = BC_CARRY), I(CONCAT, 8, 2, .imm = 128))) } },
+	{ "lit-rans-carry-outside", .tensor = { T("t", "F32", 500, P(I(LIT_RAW, 8, 0), I(LIT_RAW, 8, 0), I(LIT_RANS, 8, 0), I(MERGE, 16, 2),
+						    I(LIT_RANS, 8, 0, .flags = BC_CARRY, .aux = 0), I(MERGE, 32, 3))) } },
 	{ "lit-rans-row-classes", .rows = 30, .kr = 3, .tensor = { T("t", "U8", 1500, P(I(LIT_RANS, 8, 0, .flags = BC_CLASSED)), .chunk = 650, .geometry = 50, .rows = 1) } },
 	{ "lit-rans-column-classes", .columns = 50, .kc = 4, .tensor = { T("t", "U8", 1500, P(I(LIT_RANS, 8, 0, .flags = BC_CLASSED)), .chunk = 650, .geometry = 50, .columns = 1) } },
 	{ "lit-rans-both-classes", .rows = 24, .kr = 8, .columns = 64, .kc = 4, .tensor = { T("t", "BF16", 24 * 64, P(I(LIT_RAW, 7, 0), I(LIT_RANS, 9, 0, .flags = BC_CARRY | BC_CLASSED), I(MERGE, 16, 2),
@@ -137,7 +140,7 @@ static int make(const struct golden *golden, const char *directory)
 	struct buffer archive = { 0 }, checkpoint = { 0 };
 	int bad = 0;
 
-	forge_begin(&f, (uint64_t)(golden - cases) + 1);
+	forge_begin(&f, XXH3_64bits(golden->name, strlen(golden->name)));
 	if (golden->kr)
 		forge_classes(&f, golden->rows, golden->kr);
 	if (golden->kc)
