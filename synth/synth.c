@@ -12,7 +12,7 @@
 
 #include "common/outfile.h"
 #include "common/pool.h"
-#include "runtime/brevis.h"
+#include "synth/compare.h"
 #include "synth/emit.h"
 #include "synth/program_for.h"
 
@@ -20,7 +20,6 @@ enum { PRIOR_KINDS = 32, PRIOR_TENSORS = 2, PRIOR_EXPANSIONS = 4, PRIOR_CLOSINGS
 #define LEARN_NBYTES (4ull << 20)
 #define BATCH_NBYTES (64ull << 20)
 #define SPOOL_NBYTES (64ull << 20)
-#define VERIFY_NBYTES (16ull << 20)
 
 /* A tensor on its way through a batch. */
 struct item {
@@ -364,49 +363,6 @@ static enum brv_status learn_prior(struct job *job, struct prior *prior)
 	return status;
 }
 
-/* Decodes the archive that was written and compares it with the input. */
-static enum brv_status verify(struct job *job, int fd)
-{
-	const struct checkpoint *c = &job->checkpoint;
-	const uint64_t data = c->file_nbytes - 8 - c->header_nbytes;
-	const struct brv_options options = { .struct_nbytes = sizeof(options), .memory_limit = 1ull << 40 };
-	brv_archive *archive = NULL;
-	brv_pool *pool = NULL;
-	brv_error why = { "" };
-	brv_info info;
-	enum brv_status status = BRV_OK;
-	uint8_t *a = malloc(VERIFY_NBYTES), *b = malloc(VERIFY_NBYTES);
-
-	brv_status_code code = brv_open_fd(fd, &options, &archive, &why);
-	if (code == BRV_SUCCESS)
-		code = brv_pool_create(pool_threads(job->pool), &pool, &why);
-	if (code == BRV_SUCCESS)
-		brv_get_info(archive, &info);
-	if (!a || !b)
-		status = fail(job->err, BRV_MEMORY, "no memory to verify");
-	else if (code == BRV_SUCCESS && (info.header_nbytes != c->header_nbytes || info.data_nbytes != data ||
-					 memcmp(brv_header(archive), c->header, c->header_nbytes)))
-		status = fail(job->err, BRV_OTHER, "verification failed: the header does not come back; please report this");
-	const brv_call call = { .struct_nbytes = sizeof(call), .pool = pool };
-	for (uint64_t at = 0; status == BRV_OK && code == BRV_SUCCESS && at < data;) {
-		const uint64_t n = MIN(data - at, VERIFY_NBYTES);
-		code = brv_decode_data(archive, at, a, n, &call, &why);
-		if (code == BRV_SUCCESS)
-			status = checkpoint_read(c, at, b, n, job->err);
-		if (code == BRV_SUCCESS && status == BRV_OK && memcmp(a, b, n))
-			status = fail(job->err, BRV_OTHER, "verification failed near data byte %llu: the input changed, or please report this",
-				      (unsigned long long)at);
-		at += n;
-	}
-	if (status == BRV_OK && code != BRV_SUCCESS)
-		status = fail(job->err, BRV_OTHER, "verification failed: %.200s; please report this", why.text);
-	brv_pool_free(pool);
-	brv_close(archive);
-	free(a);
-	free(b);
-	return status;
-}
-
 /* What the favors differ in besides lambda: how hard is searched, and the size of chunks. A chunk's states cost about 90 bytes. */
 static const struct synth_plan defaults[] = {
 	[COST_SIZE] = { .limits = { 8, 32, 1024, 4, HUGE_VAL }, .sample_words = 262144, .class_budget = 4 << 20, .kr = 8, .kc = KN_MAX_COLS, .pair_words = 49152,
@@ -507,7 +463,7 @@ static enum brv_status write_archive(struct job *job, const char *out_path)
 		job->report->about_output = status != BRV_OK;
 	}
 	if (status == BRV_OK && !out.sequential)
-		status = verify(job, out.fd);
+		status = compare_archive(out.fd, &job->checkpoint, pool_threads(job->pool), job->err);
 	if (status == BRV_OK) {
 		status = outfile_commit(&out, nbytes, job->err);
 		job->report->about_output = status != BRV_OK;
