@@ -12,6 +12,8 @@ enum brv_status fail(struct error *err, enum brv_status status, const char *form
 		va_start(args, format);
 		vsnprintf(err->text, sizeof(err->text), format, args);
 		va_end(args);
+		for (char *c = err->text; *c; c++) /* what was found may be quoted, line ends and all */
+			*c = (unsigned char)*c < ' ' ? ' ' : *c;
 	}
 	return status;
 }

@@ -39,13 +39,16 @@ void coded_stream_free(struct coded_stream *stream)
 	memset(stream, 0, sizeof(*stream));
 }
 
+/* What a register of n words takes of the arena: with room behind it, and so that the next one is aligned. */
+static size_t register_nbytes(size_t n, unsigned width) { return (n * word_nbytes(width) + 127) & ~(size_t)63; }
+
 /* Bytes of arena that a chunk of n words can need: every register once, with room behind it. */
 static size_t arena_nbytes(const struct bc_program *program, size_t n)
 {
 	size_t nbytes = 0;
 
 	for (unsigned i = 0; i < program->ninstr; i++)
-		nbytes += n * word_nbytes(program->instr[i].width) + 64;
+		nbytes += register_nbytes(n, program->instr[i].width);
 	return nbytes;
 }
 
@@ -86,7 +89,7 @@ static bool decompose(struct job *job, struct encoder *encoder, const void *word
 		}
 		for (unsigned k = 0; k < instr->nargs; k++) {
 			out[k] = (struct words_out){ .ptr = free_at, .width = program->instr[arg[k]].width };
-			free_at += target.n * word_nbytes(out[k].width) + 64;
+			free_at += register_nbytes(target.n, out[k].width);
 		}
 		if (job->rotate[i])
 			invert_rotated_merge(target, job->rotate[i], out, instr->nargs);
