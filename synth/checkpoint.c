@@ -106,8 +106,9 @@ static enum brv_status read_tensor(const char *name, size_t name_nbytes, const j
 	t->dtype = dtype_by_name(t->dtype_name, json_string_length(dtype));
 	if (!t->dtype)
 		t->dtype = dtype_by_code(AR_DTYPE_OTHER);
-	if (t->dtype->code == AR_DTYPE_OTHER && (json_string_length(dtype) == 0 || json_string_length(dtype) > 64))
-		return fail(err, BRV_INPUT, "tensor \"%.100s\": dtype is empty or longer than 64 bytes", name);
+	const size_t dtype_nbytes = strlen(t->dtype_name);
+	if (t->dtype->code == AR_DTYPE_OTHER && (dtype_nbytes == 0 || dtype_nbytes > 64 || dtype_nbytes != json_string_length(dtype)))
+		return fail(err, BRV_INPUT, "tensor \"%.100s\": dtype is empty, longer than 64 bytes or has a NUL", name);
 	t->shape = *shape, t->ndim = json_array_size(dims);
 	for (size_t i = 0; i < t->ndim; i++)
 		TRY(get_uint(json_array_get(dims, i), (*shape)++, "a dimension", name, err));
