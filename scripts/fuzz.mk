@@ -28,7 +28,7 @@ $(FUZZERS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/tests/fuzz/%.o $(FORGE_OBJ) $(call
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(LDLIBS_SYNTH) $(LDFLAGS)
 
 # Writes only what is not there yet: see the program.
-golden: $(BUILD)/golden-writer
+golden: $(BUILD)/golden-writer ## write the golden archives of new cases
 	@$(BUILD)/golden-writer tests/golden
 $(BUILD)/golden-writer: $(BUILD)/tests/golden/golden_writer.o $(FORGE_OBJ) $(call obj,$(SYNTH_SRC)) $(BUILD)/internal.a
 	$(call say,LD  )
