@@ -40,6 +40,13 @@ static bool fixed_nbytes(const struct exec *exec, unsigned i, uint64_t *nbytes)
 	return true;
 }
 
+/* Whether the bits of `last`, the last byte of a lit.raw's packed words, that belong to no word are 0. */
+static bool filled_with_0(const struct exec *exec, unsigned raw, uint8_t last)
+{
+	const unsigned used = exec->nwords[raw] * exec->program->instr[raw].width % 8;
+	return used == 0 || last >> used == 0;
+}
+
 enum brv_status exec_layout(struct exec *exec)
 {
 	const struct bc_program *program = exec->program;
@@ -65,6 +72,8 @@ enum brv_status exec_layout(struct exec *exec)
 		}
 		exec->pay[i] = (struct span){ at, nbytes };
 		at += nbytes;
+		if (program->instr[i].op == OP_LIT_RAW && program->carry_of[i] == PLAN_NONE && !filled_with_0(exec, i, at[-1]))
+			return BRV_DAMAGED;
 	}
 	return at == end ? BRV_OK : BRV_DAMAGED;
 }
@@ -113,6 +122,13 @@ static void set_args(struct run *run, unsigned i, struct kn_args *args)
 	args->nfield = args->rotate = args->coded_width = 0;
 }
 
+/* What is left to check of a carry when its literal has been decoded, alone or in a merge. */
+static bool carry_is_good(const struct run *run, unsigned i)
+{
+	const struct bc_instr *instr = &run->exec->program->instr[i];
+	return !(instr->flags & BC_CARRY) || filled_with_0(run->exec, instr->aux, run->carry[i][BC_CARRY_NBYTES - 1]);
+}
+
 /* The packed words of a lit.raw whose last bytes came out of the carrying literal. */
 static void complete_packed(struct run *run, unsigned i, struct kn_args *args)
 {
@@ -157,7 +173,7 @@ static enum brv_status run_instr(struct run *run, unsigned i)
 	}
 	if (program->carry_of[i] != PLAN_NONE)
 		complete_packed(run, i, &args);
-	return exec->kernels->fn[args.op](&args) ? BRV_OK : BRV_DAMAGED;
+	return exec->kernels->fn[args.op](&args) && carry_is_good(run, i) ? BRV_OK : BRV_DAMAGED;
 }
 
 /* Runs a merge, with the rotation above it or without, by a fused kernel. *done: the instruction whose register is now there;
@@ -188,7 +204,7 @@ static enum brv_status run_fused(struct run *run, unsigned merge, unsigned *done
 			continue;
 		run->reg[head] = args.dst;
 		*done = head;
-		return exec->kernels->fused[id](&args) ? BRV_OK : BRV_DAMAGED;
+		return exec->kernels->fused[id](&args) && carry_is_good(run, coded) ? BRV_OK : BRV_DAMAGED;
 	}
 	return BRV_OK;
 }

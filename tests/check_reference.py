@@ -3,8 +3,9 @@
 
     check_reference.py [FILE.brv...]      default: tests/golden/*.brv; NAME.safetensors beside each is what has to come out
 
-Also: the same archive with its last byte cut off, and with a bit of each of its parts turned over, is refused. Prints the Test Anything Protocol, then what the archives
-use of the format, then  N passed, N failed. Exit: 1 if something failed. SPDX-License-Identifier: Apache-2.0
+Also: the same archive with its last byte cut off, and with a bit of each of its parts turned over, is refused. Prints the Test Anything
+Protocol, then what the archives use of the format, then  N passed, N failed. Exit: 1 if something failed.
+SPDX-License-Identifier: Apache-2.0
 """
 import collections
 import io

@@ -51,7 +51,8 @@ static void count_words(struct work *w, struct coded *coded, unsigned width, uns
 	}
 }
 
-static bool train(const struct bc_opinfo *op, unsigned width, unsigned log2_nb, unsigned kr, unsigned kc, const uint32_t *counts, struct buffer *body)
+static bool train(const struct bc_opinfo *op, unsigned width, unsigned log2_nb, unsigned kr, unsigned kc, const uint32_t *counts,
+		  struct buffer *body)
 {
 	switch (op->table) {
 	case TABLE_HUFF: return train_huff(width, counts, body);
@@ -87,8 +88,7 @@ static bool make_table(struct work *w, unsigned i)
 	good = train(op, in->width, log2_nb, kr, kc, counts, &body);
 	if (good && w->tensor->base && op->table == TABLE_RANS && in->width <= 8)
 		move_base(&body, in->width, w->tensor->base);
-	good = good &&
-	       table_expand(op->table, (struct span){ body.data, body.nbytes }, &w->coded[i]->table, NULL) == BRV_OK;
+	good = good && table_expand(op->table, (struct span){ body.data, body.nbytes }, &w->coded[i]->table, NULL) == BRV_OK;
 	if (good)
 		w->coded[i]->number = hm_table(w->f->hm, op->table, body.data, body.nbytes);
 	buffer_free(&body);
@@ -146,8 +146,15 @@ static void run_model(struct work *w, unsigned i)
 {
 	const struct bc_instr *in = &w->program.instr[i];
 	uint8_t start[8];
-	struct kn_args args = { .n = w->nwords[i], .op = in->op, .width = in->width, .nsrc = in->nargs, .imm = in->imm, .pay = start,
-				.row_class = w->f->classes[w->tensor->rows], .row_words = w->tensor->geometry, .first = w->first };
+	struct kn_args args = { .n = w->nwords[i],
+				.op = in->op,
+				.width = in->width,
+				.nsrc = in->nargs,
+				.imm = in->imm,
+				.pay = start,
+				.row_class = w->f->classes[w->tensor->rows],
+				.row_words = w->tensor->geometry,
+				.first = w->first };
 
 	for (unsigned k = 0; k < in->nargs; k++) {
 		const unsigned arg = w->program.arg[w->program.arg_at[i] + k];
@@ -179,7 +186,9 @@ static bool make_words(struct work *w)
 		switch (w->program.instr[i].op) {
 		case OP_LIT_RAW: draw_any(w, i); break;
 		case OP_LIT_PACK: draw_packed(w, i); break;
-		case OP_LIT_HUFF: case OP_LIT_RANS: case OP_LIT_WIDE: draw_coded(w, i); break;
+		case OP_LIT_HUFF:
+		case OP_LIT_RANS:
+		case OP_LIT_WIDE: draw_coded(w, i); break;
 		case OP_REF:
 			if (!copy_ref(w, i))
 				return false;
@@ -217,8 +226,13 @@ static bool put_coded_item(const struct work *w, unsigned i, const uint8_t *carr
 {
 	const bool classed = w->program.instr[i].flags & BC_CLASSED;
 	const size_t bound = kn_encode_bound(w->nwords[i]);
-	struct kn_enc_args args = { .src = w->reg[i], .n = w->nwords[i], .table = w->coded[i]->table, .first = w->first, .carry = carry,
-				    .dst = malloc(bound), .scratch = malloc(bound) };
+	struct kn_enc_args args = { .src = w->reg[i],
+				    .n = w->nwords[i],
+				    .table = w->coded[i]->table,
+				    .first = w->first,
+				    .carry = carry,
+				    .dst = malloc(bound),
+				    .scratch = malloc(bound) };
 	const struct kn_set *set = kn_sets[0];
 
 	if (classed) {
@@ -389,21 +403,23 @@ static void put_entry(struct forge *f, struct hm_stream *stream, uint64_t nbytes
 	put_json(f, text);
 }
 
-static void add_stream(struct forge *f, const struct forge_tensor *tensor, const struct buffer *words, unsigned width, struct hm_chunk *chunk,
-		       const unsigned program[FORGE_PROGRAMS])
+static void add_stream(struct forge *f, const struct forge_tensor *tensor, const struct buffer *words, unsigned width,
+		       struct hm_chunk *chunk, const unsigned program[FORGE_PROGRAMS])
 {
 	const unsigned number = f->hm->nstreams;
 	const struct ar_dtype *dtype = dtype_by_name(tensor->dtype, strlen(tensor->dtype));
 	const uint64_t elements = words->nbytes * 8 / (dtype ? dtype->bits : 8);
 	const bool matrix = tensor->geometry && elements % (tensor->nwords / tensor->geometry) == 0;
-	const uint64_t dim[2] = { matrix ? tensor->nwords / tensor->geometry : elements, matrix ? elements / (tensor->nwords / tensor->geometry) : 0 };
+	const uint64_t dim[2] = { matrix ? tensor->nwords / tensor->geometry : elements,
+				  matrix ? elements / (tensor->nwords / tensor->geometry) : 0 };
 	struct hm_stream *stream = hm_stream(f->hm, AR_TENSOR, width, words->data, tensor->nwords, tensor->chunk, program[0]);
 
 	for (unsigned k = 0; k < stream->nchunks; k++) {
 		chunk[k].sum = stream->chunks[k].sum;
 		stream->chunks[k] = chunk[k];
 	}
-	stream->geometry = tensor->geometry, stream->kr = (uint8_t)f->nclasses[tensor->rows], stream->kc = (uint8_t)f->nclasses[tensor->columns];
+	stream->geometry = tensor->geometry, stream->kr = (uint8_t)f->nclasses[tensor->rows],
+	stream->kc = (uint8_t)f->nclasses[tensor->columns];
 	stream->rows = tensor->rows ? tensor->rows + 1 : 0, stream->columns = tensor->columns ? tensor->columns + 1 : 0;
 	if (tensor->nwords && tensor->program[1].ninstr)
 		stream->nvariants = 2, stream->program[1] = program[1];

@@ -11,10 +11,10 @@ enum { FORGE_PROGRAMS = 2 };
 
 struct forge {
 	struct handmade *hm;
-	struct buffer json, data;       /* of the checkpoint that the archive stands for; json is complete after forge_end() */
-	uint64_t random;                /* SplitMix64: set it for other words */
-	uint64_t data_at[HM_STREAMS];   /* of a tensor in data */
-	uint8_t *classes[HM_STREAMS];   /* of a class stream, extended by KN_CLASS_PAD */
+	struct buffer json, data;     /* of the checkpoint that the archive stands for; json is complete after forge_end() */
+	uint64_t random;	      /* SplitMix64: set it for other words */
+	uint64_t data_at[HM_STREAMS]; /* of a tensor in data */
+	uint8_t *classes[HM_STREAMS]; /* of a class stream, extended by KN_CLASS_PAD */
 	unsigned nclasses[HM_STREAMS];
 };
 
@@ -22,20 +22,22 @@ struct forge_program {
 	unsigned ninstr;
 	const struct bc_instr *instr;
 };
-#define FORGE_PROGRAM(...) \
-	{ sizeof((const struct bc_instr[]){ __VA_ARGS__ }) / sizeof(struct bc_instr), (const struct bc_instr[]){ __VA_ARGS__ } }
+#define FORGE_PROGRAM(...)                                                                                                            \
+	{                                                                                                                             \
+		sizeof((const struct bc_instr[]){ __VA_ARGS__ }) / sizeof(struct bc_instr), (const struct bc_instr[]) { __VA_ARGS__ } \
+	}
 
 struct forge_tensor {
 	const char *name, *dtype;
 	struct forge_program program[FORGE_PROGRAMS]; /* the second, if there is one, makes every other chunk */
 	uint64_t nwords, chunk;
-	uint64_t geometry;              /* words in a row; 0: no classes */
-	unsigned rows, columns;         /* class streams, as forge_classes() numbers them; 0: none */
-	unsigned log2_nb;               /* lit.rans; 0: 4 */
-	unsigned base;                  /* of a lit.rans table of at most 8 bits */
-	unsigned symbols;               /* about how many different words coded literals have; 0: 12 */
-	unsigned outliers;              /* lit.rans and lit.wide: one word in so many is any word; 0: none */
-	unsigned pack_bits;             /* lit.pack */
+	uint64_t geometry;		/* words in a row; 0: no classes */
+	unsigned rows, columns;		/* class streams, as forge_classes() numbers them; 0: none */
+	unsigned log2_nb;		/* lit.rans; 0: 4 */
+	unsigned base;			/* of a lit.rans table of at most 8 bits */
+	unsigned symbols;		/* about how many different words coded literals have; 0: 12 */
+	unsigned outliers;		/* lit.rans and lit.wide: one word in so many is any word; 0: none */
+	unsigned pack_bits;		/* lit.pack */
 	uint64_t ref_stream, ref_first; /* of every `ref`; ref_first moves on with the chunks */
 };
 

@@ -3,10 +3,11 @@
 
     reference_decoder.py [--no-checksums] [--count] ARCHIVE OUT.safetensors
 
-It is meant to be read beside the document: a section of it is a part of this file, in the same order, and every sentence of the document that says "damaged" is
-a `need` here. Nothing is fast: about a million words a minute. Standard library only; checksums come from the package xxhash or, if that is missing,
-from libxxhash.so through ctypes, and --no-checksums does without both. --count prints how often each op and each kind of table was met, for those who ask what a set of
-archives covers. Exit: 0 written, 1 damaged. SPDX-License-Identifier: Apache-2.0
+It is meant to be read beside the document: a section of it is a part of this file, in the same order, and every sentence of the document
+that says "damaged" is a `need` here. Nothing is fast: about a million words a minute. Standard library only; checksums come from the
+package xxhash or, if that is missing, from libxxhash.so through ctypes, and --no-checksums does without both. --count prints how often each
+op and each kind of table was met, for those who ask what a set of archives covers. Exit: 0 written, 1 damaged.
+SPDX-License-Identifier: Apache-2.0
 """
 import bisect
 import collections

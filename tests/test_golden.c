@@ -36,12 +36,13 @@ static void check_whole(const struct golden *g, const brv_archive *archive, cons
 	brv_error error = { "" };
 
 	brv_get_info(archive, &info);
-	cr_assert_eq(info.file_nbytes, g->expected.nbytes, "%s: stands for %llu bytes, not %zu", g->name, (unsigned long long)info.file_nbytes,
-		     g->expected.nbytes);
+	cr_assert_eq(info.file_nbytes, g->expected.nbytes, "%s: stands for %llu bytes, not %zu", g->name,
+		     (unsigned long long)info.file_nbytes, g->expected.nbytes);
 	cr_assert_eq(load_u64(g->expected.data), info.header_nbytes, "%s", g->name);
 	cr_assert_eq(memcmp(brv_header(archive), g->expected.data + 8, info.header_nbytes), 0, "%s: another header", g->name);
 	uint8_t *data = malloc(info.data_nbytes + 1);
-	cr_assert_eq(brv_decode_data(archive, 0, data, info.data_nbytes, NULL, &error), BRV_SUCCESS, "%s, %s: %s", g->name, set, error.text);
+	cr_assert_eq(brv_decode_data(archive, 0, data, info.data_nbytes, NULL, &error), BRV_SUCCESS, "%s, %s: %s", g->name, set,
+		     error.text);
 	cr_assert_eq(memcmp(data, g->expected.data + 8 + info.header_nbytes, info.data_nbytes), 0, "%s, %s: other bytes", g->name, set);
 	free(data);
 }
@@ -59,9 +60,10 @@ static void check_parts(const struct golden *g, const brv_archive *archive, cons
 		const uint8_t *expected = g->expected.data + 8 + info.header_nbytes + tensor.data_offset;
 		for (uint64_t from = 0, n = 1; from + n <= tensor.data_nbytes; from += 1 + n / 3, n = n * 2 + 1) {
 			uint8_t *data = malloc(n);
-			cr_assert_eq(brv_decode_range(archive, i, from, data, n, NULL, &error), BRV_SUCCESS, "%s, %s: %s", g->name, set, error.text);
-			cr_assert_eq(memcmp(data, expected + from, n), 0, "%s, %s: tensor %llu: other bytes at %llu", g->name, set, (unsigned long long)i,
-				     (unsigned long long)from);
+			cr_assert_eq(brv_decode_range(archive, i, from, data, n, NULL, &error), BRV_SUCCESS, "%s, %s: %s", g->name, set,
+				     error.text);
+			cr_assert_eq(memcmp(data, expected + from, n), 0, "%s, %s: tensor %llu: other bytes at %llu", g->name, set,
+				     (unsigned long long)i, (unsigned long long)from);
 			free(data);
 		}
 	}
@@ -72,7 +74,8 @@ static void check_set(const struct golden *g, const struct kn_set *set)
 	brv_archive *archive;
 	brv_error error = { "" };
 
-	cr_assert_eq(brv_open_memory(g->archive.data, g->archive.nbytes, NULL, &archive, &error), BRV_SUCCESS, "%s: %s", g->name, error.text);
+	cr_assert_eq(brv_open_memory(g->archive.data, g->archive.nbytes, NULL, &archive, &error), BRV_SUCCESS, "%s: %s", g->name,
+		     error.text);
 	archive->kernels = set;
 	check_whole(g, archive, set->name);
 	check_parts(g, archive, set->name);
@@ -136,7 +139,8 @@ static void mark_ops(const struct golden *g, bool met[256])
 	for (uint32_t s = 0; s < archive->view.nstreams; s++) {
 		const struct stream *stream = &archive->view.stream[s];
 		for (uint64_t k = 0; k < stream->nchunks; k++) {
-			const struct bc_program *program = chunk_program(&archive->view, stream, &archive->view.chunk[stream->chunk_at + k]);
+			const struct bc_program *program =
+				chunk_program(&archive->view, stream, &archive->view.chunk[stream->chunk_at + k]);
 			for (unsigned i = 0; i < program->ninstr; i++)
 				met[program->instr[i].op] = true;
 		}

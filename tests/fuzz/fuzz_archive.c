@@ -37,7 +37,8 @@ static void decode_tensor(const brv_archive *archive, uint64_t index)
 	FUZZ_CHECK(good || error.text[0], "a failure without a reason");
 	if (brv_decode_range(archive, index, from, half, nbytes - from, NULL, NULL) == BRV_SUCCESS && good)
 		FUZZ_CHECK(memcmp(whole + from, half, nbytes - from) == 0, "a part differs from the whole");
-	FUZZ_CHECK(brv_find_tensor(archive, tensor.name, tensor.name_nbytes, &found, NULL) == BRV_SUCCESS && found == index, "found elsewhere");
+	FUZZ_CHECK(brv_find_tensor(archive, tensor.name, tensor.name_nbytes, &found, NULL) == BRV_SUCCESS && found == index,
+		   "found elsewhere");
 	free(whole);
 	free(half);
 }

@@ -1,6 +1,7 @@
 /* fuzz_header.c: any bytes as a checkpoint's header: refused with a reason, or its tensors cover the data and can be read.
  *
- * First byte odd: the rest is the whole file. Even: then u16 size of the data, and the rest is the JSON. SPDX-License-Identifier: Apache-2.0 */
+ * First byte odd: the rest is the whole file. Even: then u16 size of the data, and the rest is the JSON.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "synth/checkpoint.h"
 #include "tests/fuzz/fuzz_input.h"
 
@@ -13,10 +14,12 @@ static void check_tensors(const struct checkpoint *c)
 	for (size_t i = 0; i < c->ntensors; i++) {
 		const struct tensor *t = &c->tensor[i];
 		uint8_t *data = malloc(t->nbytes + 1);
-		FUZZ_CHECK(t->offset == at, "tensor %zu is at %llu, expected %llu", i, (unsigned long long)t->offset, (unsigned long long)at);
+		FUZZ_CHECK(t->offset == at, "tensor %zu is at %llu, expected %llu", i, (unsigned long long)t->offset,
+			   (unsigned long long)at);
 		FUZZ_CHECK(checkpoint_read(c, t->offset, data, t->nbytes, &err) == BRV_OK, "%s", err.text);
 		FUZZ_CHECK(t->name_offset < 0 || memcmp(c->header + t->name_offset, t->name, t->name_nbytes) == 0, "name of tensor %zu", i);
-		FUZZ_CHECK(t->dtype->code != AR_DTYPE_OTHER ? strcmp(t->dtype->name, t->dtype_name) == 0 : t->dtype_name[0] != 0, "type of tensor %zu", i);
+		FUZZ_CHECK(t->dtype->code != AR_DTYPE_OTHER ? strcmp(t->dtype->name, t->dtype_name) == 0 : t->dtype_name[0] != 0,
+			   "type of tensor %zu", i);
 		at += t->nbytes;
 		free(data);
 	}

@@ -12,14 +12,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 /* Stops the process, whatever NDEBUG says: the fuzzer keeps the input. */
-#define FUZZ_CHECK(condition, ...)                                                                 \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
+#define FUZZ_CHECK(condition, ...)                                                                    \
+	do {                                                                                          \
+		if (!(condition)) {                                                                   \
 			fprintf(stderr, "%s:%d: %s does not hold: ", __FILE__, __LINE__, #condition); \
-			fprintf(stderr, __VA_ARGS__);                                              \
-			fprintf(stderr, "\n");                                                     \
-			abort();                                                                   \
-		}                                                                                  \
+			fprintf(stderr, __VA_ARGS__);                                                 \
+			fprintf(stderr, "\n");                                                        \
+			abort();                                                                      \
+		}                                                                                     \
 	} while (0)
 
 /* Decisions. An input that has ended decides 0, so that short inputs mean something simple. */

@@ -36,7 +36,8 @@ static void check_saved(const struct prior *prior)
 	bits_of(again, after);
 	for (unsigned c = 0; c < ARRAY_LEN(contexts); c++)
 		for (unsigned p = 0; p < PRIOR_MAX_PRODUCTIONS; p++)
-			FUZZ_CHECK(fabs(before[c][p] - after[c][p]) <= 1e-6 * (1 + before[c][p]), "production %u: %g bits, then %g", p, before[c][p], after[c][p]);
+			FUZZ_CHECK(fabs(before[c][p] - after[c][p]) <= 1e-6 * (1 + before[c][p]), "production %u: %g bits, then %g", p,
+				   before[c][p], after[c][p]);
 	unlink(path);
 	free_prior(again);
 }

@@ -1,8 +1,9 @@
 /* fuzz_program.c: small archives around random programs, whole or with some bytes changed: every kernel set makes the same of them.
  *
- * Archives of any bytes hardly ever get past verification. Here the first bytes of the input are decisions, from which a program is made that obeys
- * the type rule and tests/forge.h makes an archive around it; what follows are changes of the finished archive, three bytes each. Without a change the
- * archive has to decode to what the model says. The mutator keeps the two parts apart. SPDX-License-Identifier: Apache-2.0 */
+ * Archives of any bytes hardly ever get past verification. Here the first bytes of the input are decisions, from which a program is made
+ * that obeys the type rule, and tests/forge.h makes an archive around it; what follows are changes of the finished archive, three
+ * bytes each. Without a change the archive has to decode to what the model says. The mutator keeps the two parts apart.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/object.h"
 #include "tests/forge.h"
 #include "tests/fuzz/fuzz_input.h"
@@ -18,15 +19,16 @@ struct making {
 	struct fuzz_input *in;
 	struct bc_instr instr[HM_INSTR];
 	unsigned ninstr, root_width, kr, kc;
-	bool claimed[HM_INSTR];         /* a lit.raw that is the target of a carry */
-	bool full;                      /* there was no room: the program is of no use */
+	bool claimed[HM_INSTR]; /* a lit.raw that is the target of a carry */
+	bool full;		/* there was no room: the program is of no use */
 };
 
 static void add(struct making *m, enum bc_op op, unsigned width, unsigned nargs, uint64_t imm)
 {
 	m->full = m->full || m->ninstr == HM_INSTR;
 	if (!m->full)
-		m->instr[m->ninstr++] = (struct bc_instr){ .op = (uint8_t)op, .width = (uint8_t)width, .nargs = (uint8_t)nargs, .imm = imm };
+		m->instr[m->ninstr++] =
+			(struct bc_instr){ .op = (uint8_t)op, .width = (uint8_t)width, .nargs = (uint8_t)nargs, .imm = imm };
 }
 
 /* Gives the last instruction the flags that are possible and wanted. in_step: its words are those of the chunk. */
@@ -50,21 +52,14 @@ static void add_flags(struct making *m, bool in_step)
 static void add_literal(struct making *m, unsigned width, bool in_step)
 {
 	switch (fuzz_below(m->in, 8)) {
-	case 0: case 1: add(m, OP_LIT_RAW, width, 0, 0); return;
+	case 0:
+	case 1: add(m, OP_LIT_RAW, width, 0, 0); return;
 	case 2: add(m, OP_LIT_PACK, width, 0, 0); return;
 	case 3: add(m, OP_CONST, width, 0, fuzz_u64(m->in) & mask_bits(width)); return;
-	case 4:
-		add(m, width == m->root_width ? OP_REF : OP_LIT_RAW, width, 0, 0);
-		return;
-	case 5:
-		add(m, width <= 8 ? OP_LIT_HUFF : OP_LIT_PACK, width, 0, 0);
-		return;
-	case 6:
-		add(m, width <= 16 ? OP_LIT_RANS : OP_LIT_RAW, width, 0, 0);
-		break;
-	default:
-		add(m, width <= 10 ? OP_LIT_WIDE : OP_LIT_RAW, width, 0, 0);
-		break;
+	case 4: add(m, width == m->root_width ? OP_REF : OP_LIT_RAW, width, 0, 0); return;
+	case 5: add(m, width <= 8 ? OP_LIT_HUFF : OP_LIT_PACK, width, 0, 0); return;
+	case 6: add(m, width <= 16 ? OP_LIT_RANS : OP_LIT_RAW, width, 0, 0); break;
+	default: add(m, width <= 10 ? OP_LIT_WIDE : OP_LIT_RAW, width, 0, 0); break;
 	}
 	if (!m->full && m->instr[m->ninstr - 1].op != OP_LIT_RAW)
 		add_flags(m, in_step);
@@ -79,7 +74,8 @@ static void add_merge(struct making *m, unsigned width, uint64_t n, bool in_step
 	unsigned nargs = 1, left = width;
 
 	for (; nargs < 4 && left > 1 && (nargs < 2 || fuzz_u8(m->in) % 3 == 0); nargs++) {
-		const unsigned choice = fuzz_u8(m->in), part = MIN(choice < 200 ? usual[choice % sizeof(usual)] : 1 + choice % 40, left - 1);
+		const unsigned choice = fuzz_u8(m->in),
+			       part = MIN(choice < 200 ? usual[choice % sizeof(usual)] : 1 + choice % 40, left - 1);
 		if (nargs == 1 && choice % 2)
 			add(m, OP_LIT_RAW, part, 0, 0);
 		else
@@ -110,21 +106,29 @@ static void add_any(struct making *m, unsigned width, uint64_t n, bool in_step, 
 	uint64_t imm = 0;
 
 	switch (m->full ? 0 : choice) {
-	case 1: case 2: case 3:
+	case 1:
+	case 2:
+	case 3:
 		if (width < 2)
 			break;
 		add_merge(m, width, n, in_step, depth);
 		return;
-	case 4: case 5: case 6:
-		imm = choice == 4 ? fuzz_u64(m->in) & mask_bits(width) : choice == 5 ? fuzz_u64(m->in) & mask_bits(width) : fuzz_below(m->in, width);
+	case 4:
+	case 5:
+	case 6:
+		imm = choice == 4   ? fuzz_u64(m->in) & mask_bits(width)
+		      : choice == 5 ? fuzz_u64(m->in) & mask_bits(width)
+				    : fuzz_below(m->in, width);
 		add_any(m, width, n, in_step, depth + 1);
 		add(m, choice == 4 ? OP_MAP_XOR : choice == 5 ? OP_MAP_ADD : OP_MAP_ROT, width, 1, imm);
 		return;
-	case 7: case 8:
+	case 7:
+	case 8:
 		add_any(m, width, n, in_step, depth + 1);
 		add(m, choice == 7 ? OP_MAP_ZIGZAG : OP_MAP_GRAY, width, 1, 0);
 		return;
-	case 9: case 10:
+	case 9:
+	case 10:
 		add_any(m, width, n ? n - 1 : 0, false, depth + 1);
 		add(m, choice == 9 ? OP_SCAN_XOR : OP_SCAN_ADD, width, 1, 0);
 		return;
@@ -160,7 +164,10 @@ static void add_any(struct making *m, unsigned width, uint64_t n, bool in_step, 
 static bool make_archive(struct fuzz_input *in, struct buffer *archive, struct buffer *expected)
 {
 	static const uint16_t lengths[] = { 1, 2, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1024, 1025 };
-	static const struct { const char *dtype; unsigned width; } types[] = { { "BF16", 16 }, { "U8", 8 }, { "F32", 32 }, { "I64", 64 } };
+	static const struct {
+		const char *dtype;
+		unsigned width;
+	} types[] = { { "BF16", 16 }, { "U8", 8 }, { "F32", 32 }, { "I64", 64 } };
 	struct making m = { .in = in };
 	struct forge_tensor tensor = { .name = "t" };
 	struct forge f;
@@ -179,10 +186,13 @@ static bool make_archive(struct fuzz_input *in, struct buffer *archive, struct b
 		m.kr = 2 + fuzz_below(in, 7), tensor.rows = forge_classes(&f, tensor.nwords / tensor.geometry, m.kr);
 	if (classes & 1 && classes & 4)
 		m.kc = 2u << fuzz_below(in, 4), tensor.columns = forge_classes(&f, tensor.geometry, m.kc);
-	tensor.log2_nb = 4 + fuzz_below(in, 3), tensor.symbols = 1 + fuzz_u8(in), tensor.outliers = fuzz_u8(in), tensor.pack_bits = fuzz_below(in, 65);
+	tensor.log2_nb = 4 + fuzz_below(in, 3), tensor.symbols = 1 + fuzz_u8(in), tensor.outliers = fuzz_u8(in),
+	tensor.pack_bits = fuzz_below(in, 65);
 	tensor.base = fuzz_u8(in) < 64 ? fuzz_u8(in) : 0;
 	const struct bc_instr raw = { .op = OP_LIT_RAW, .width = (uint8_t)m.root_width };
-	const struct forge_tensor first = { .name = "r", .dtype = tensor.dtype, .program = { { 1, &raw } }, .nwords = tensor.nwords + 5, .chunk = tensor.nwords / 3 + 1 };
+	const struct forge_tensor first = {
+		.name = "r", .dtype = tensor.dtype, .program = { { 1, &raw } }, .nwords = tensor.nwords + 5, .chunk = tensor.nwords / 3 + 1
+	};
 	tensor.ref_stream = f.hm->nstreams, tensor.ref_first = fuzz_below(in, 6);
 	const unsigned coded_sections = fuzz_u8(in);
 
@@ -255,18 +265,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 	struct buffer archive = { 0 }, expected = { 0 };
 
 	if (make_archive(&decisions, &archive, &expected)) {
-		const unsigned changes = change((struct fuzz_input){ data + MIN(nbytes, (size_t)DECISIONS_NBYTES), data + nbytes }, &archive);
+		const unsigned changes =
+			change((struct fuzz_input){ data + MIN(nbytes, (size_t)DECISIONS_NBYTES), data + nbytes }, &archive);
 		dump("brv", archive.data, archive.nbytes);
 		struct outcome first = decode(&archive, kn_sets[0], !changes);
 		if (!changes)
-			FUZZ_CHECK(first.status == BRV_SUCCESS && first.nbytes == expected.nbytes && memcmp(first.data, expected.data, first.nbytes) == 0,
+			FUZZ_CHECK(first.status == BRV_SUCCESS && first.nbytes == expected.nbytes &&
+					   memcmp(first.data, expected.data, first.nbytes) == 0,
 				   "status %d, %llu bytes", first.status, (unsigned long long)first.nbytes);
 		for (unsigned s = 1; kn_sets[s]; s++) {
 			if (!kn_sets[s]->supported())
 				continue;
 			struct outcome other = decode(&archive, kn_sets[s], !changes);
 			FUZZ_CHECK(other.status == first.status, "%s: status %d, scalar %d", kn_sets[s]->name, other.status, first.status);
-			FUZZ_CHECK(first.status != BRV_SUCCESS || memcmp(first.data, other.data, first.nbytes) == 0, "%s: other bytes", kn_sets[s]->name);
+			FUZZ_CHECK(first.status != BRV_SUCCESS || memcmp(first.data, other.data, first.nbytes) == 0, "%s: other bytes",
+				   kn_sets[s]->name);
 			free(other.data);
 		}
 		if (first.status == BRV_SUCCESS)
@@ -278,7 +291,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 	return 0;
 }
 
-/* With FUZZ_DUMP=DIRECTORY, archives are written there, then what they decode to if they do: for people, and for other decoders to agree or not. */
+/* With FUZZ_DUMP=DIRECTORY, archives are written there, then what they decode to if they do: for people, and for other decoders to agree
+ * or not. */
 static void dump(const char *suffix, const void *bytes, size_t nbytes)
 {
 	static unsigned number;
@@ -306,7 +320,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t nbytes, size_t max_nbytes, 
 	nbytes -= (nbytes - DECISIONS_NBYTES) % CHANGE_NBYTES;
 	switch (seed % 8) {
 	case 0: return DECISIONS_NBYTES;
-	case 1: case 2:
+	case 1:
+	case 2:
 		if (nbytes + CHANGE_NBYTES <= max_nbytes) {
 			store_u16(data + nbytes, (uint16_t)(seed >> 8));
 			data[nbytes + 2] = (uint8_t)(seed & 16 ? 1u << (seed >> 24) % 8 : seed >> 24);

@@ -12,8 +12,8 @@
 enum { MAX_TENSORS = 3, MAX_ROWS = 64, MAX_COLUMNS = 300 };
 
 static const char *const types[] = {
-	"BF16", "F16", "F32", "F8_E4M3", "I8", "U8", "I64", "I32", "F64", "BOOL", "F4", "F6_E2M3", "F6_E3M2", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ",
-	"F8_E5M2FNUZ", "I16", "U16", "U32", "C64", "U64",
+	"BF16",	   "F16",     "F32",	 "F8_E4M3", "I8",	   "U8",	  "I64", "I32", "F64", "BOOL", "F4",
+	"F6_E2M3", "F6_E3M2", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I16", "U16", "U32", "C64",  "U64",
 };
 
 enum filling { AS_IS, REPEATED, STEPS, WITH_ZERO_ROWS, FILLINGS };
@@ -64,8 +64,9 @@ static void make_checkpoint(struct fuzz_input *in, struct buffer *file)
 
 	for (unsigned i = 0; i < ntensors; i++) {
 		shape[i] = draw_shape(in);
-		length += (size_t)snprintf(json + length, sizeof(json) - length, "%s\"t%u\":{\"dtype\":\"%s\",\"shape\":[%u,%u],\"data_offsets\":[%zu,%zu]}",
-					   i ? "," : "", i, shape[i].type, shape[i].rows, shape[i].columns, at, at + shape[i].nbytes);
+		length += (size_t)snprintf(json + length, sizeof(json) - length,
+					   "%s\"t%u\":{\"dtype\":\"%s\",\"shape\":[%u,%u],\"data_offsets\":[%zu,%zu]}", i ? "," : "", i,
+					   shape[i].type, shape[i].rows, shape[i].columns, at, at + shape[i].nbytes);
 		at += shape[i].nbytes;
 	}
 	length += (size_t)snprintf(json + length, sizeof(json) - length, "}");
@@ -85,11 +86,13 @@ static void check_archive(const char *path, const struct buffer *file)
 
 	FUZZ_CHECK(brv_open_path(path, NULL, &archive, &error) == BRV_SUCCESS, "%s", error.text);
 	brv_get_info(archive, &info);
-	FUZZ_CHECK(info.file_nbytes == file->nbytes && memcmp(brv_header(archive), file->data + 8, info.header_nbytes) == 0, "another header");
+	FUZZ_CHECK(info.file_nbytes == file->nbytes && memcmp(brv_header(archive), file->data + 8, info.header_nbytes) == 0,
+		   "another header");
 	uint8_t *data = malloc(info.data_nbytes + 1);
 	FUZZ_CHECK(brv_decode_data(archive, 0, data, info.data_nbytes, NULL, &error) == BRV_SUCCESS, "%s", error.text);
 	FUZZ_CHECK(memcmp(data, file->data + 8 + info.header_nbytes, info.data_nbytes) == 0, "another file came back");
-	FUZZ_CHECK(stat(path, &st) == 0 && (size_t)st.st_size <= file->nbytes + file->nbytes / 200 + 1024, "%lld bytes of %zu", (long long)st.st_size, file->nbytes);
+	FUZZ_CHECK(stat(path, &st) == 0 && (size_t)st.st_size <= file->nbytes + file->nbytes / 200 + 1024, "%lld bytes of %zu",
+		   (long long)st.st_size, file->nbytes);
 	free(data);
 	brv_close(archive);
 }
@@ -101,8 +104,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 	struct synth_report report;
 	struct error err = { "" };
 	char from[64], to[64];
-	const struct synth_options options = { .favor = (enum cost_favor)fuzz_below(&in, 3), .target = (enum cost_target)fuzz_below(&in, 3), .threads = 1,
-					       .force = true, .limits = { .expansions = 1 + fuzz_below(&in, 8) } };
+	const struct synth_options options = { .favor = (enum cost_favor)fuzz_below(&in, 3),
+					       .target = (enum cost_target)fuzz_below(&in, 3),
+					       .threads = 1,
+					       .force = true,
+					       .limits = { .expansions = 1 + fuzz_below(&in, 8) } };
 
 	make_checkpoint(&in, &file);
 	const int fd = fuzz_file(file.data, file.nbytes, from);
