@@ -44,7 +44,7 @@ COMMON_SRC  := $(wildcard common/*.c)
 BODY_SRC    := $(wildcard kernels/op_*.c kernels/enc_*.c) kernels/set.c
 KERNEL_SRC  := $(filter-out $(BODY_SRC),$(wildcard kernels/*.c)) \
 	       $(if $(filter x86_64,$(ARCH)),$(wildcard kernels/x86/*.c),$(wildcard kernels/arm/*.c))
-CLI_SRC     := $(wildcard runtime/cmd_*.c) runtime/cli.c runtime/brevis_main.c
+CLI_SRC     := $(wildcard runtime/cmd_*.c runtime/cli*.c) runtime/brevis_main.c
 RUNTIME_SRC := $(filter-out $(CLI_SRC),$(wildcard runtime/*.c))
 SYNTH_SRC   := $(filter-out synth/%_main.c,$(wildcard synth/*.c))
 TEST_SRC    := $(wildcard tests/*.c tests/ops/*.c)

@@ -1,169 +1,43 @@
-/* outfile.c: a file that appears whole or not at all (outfile.h).
- *
- * A temporary belongs to a living process exactly as long as its flock is held, which works across containers that share a directory, where
- * process ids mean nothing. A cleaner may meet a temporary between its creation and its lock: the creator therefore looks, once it has
- * the lock, whether the file still has a name, and starts again if not. SPDX-License-Identifier: Apache-2.0 */
+/* outfile.c: a file that appears whole or not at all (outfile.h). SPDX-License-Identifier: Apache-2.0 */
 #include "common/outfile.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { SLOTS = 64, SUFFIX_NBYTES = sizeof(".brevis-4294967295-0123456789abcdef.tmp"), MAX_TRIES = 16 };
+#include "common/temporary.h"
 
-/* What the signal handler removes. A slot is claimed by its `used` flag; `path` is set last and cleared first. */
-static struct {
-	atomic_flag used;
-	_Atomic(const char *) path;
-} slots[SLOTS];
-
-static void remove_and_die(int signal_number)
-{
-	for (size_t i = 0; i < SLOTS; i++) {
-		const char *path = atomic_load(&slots[i].path);
-		if (path)
-			unlink(path);
-	}
-	signal(signal_number, SIG_DFL);
-	raise(signal_number);
-}
-
-void outfile_catch_signals(void)
-{
-	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
-	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-		struct sigaction old, action = { .sa_handler = remove_and_die };
-		sigfillset(&action.sa_mask);
-		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-			sigaction(numbers[i], &action, NULL);
-	}
-}
-
-static int slot_take(const char *path)
-{
-	for (int i = 0; i < SLOTS; i++)
-		if (!atomic_flag_test_and_set(&slots[i].used)) {
-			atomic_store(&slots[i].path, path);
-			return i;
-		}
-	return -1;
-}
-
-static void slot_give(int slot)
-{
-	if (slot < 0)
-		return;
-	atomic_store(&slots[slot].path, NULL);
-	atomic_flag_clear(&slots[slot].used);
-}
-
-static enum brv_status fail_errno(struct error *err, const char *what)
-{
-	int number = errno;
-	return fail(err, number == ENOMEM ? BRV_MEMORY : BRV_IO, "%s: %s", what, strerror(number));
-}
-
-/* "dir/" of a path, or "./": what to put before a name in the same directory. */
-static int directory_length(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? (int)(slash - path) + 1 : 0;
-}
-
-/* Start of the temporary's name: ".NAME.brevis-", with NAME cut so that the whole stays within NAME_MAX. */
-static void temporary_prefix(const char *path, char prefix[256])
-{
-	const char *name = path + directory_length(path);
-	int room = 255 - 1 - SUFFIX_NBYTES;
-	snprintf(prefix, 256, ".%.*s.brevis-", room, name);
-}
-
-static uint64_t random_u64(void)
-{
-	uint64_t value;
-	if (getrandom(&value, sizeof value, GRND_NONBLOCK) == sizeof value)
-		return value;
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return ((uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec) * 0x9e3779b97f4a7c15ull;
-}
-
-/* True if nobody writes the open temporary any more. Without working locks, the process id in its name decides. */
-static bool is_stale(int fd, const char *after_prefix)
-{
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-		return true;
-	long pid = strtol(after_prefix, NULL, 10);
-	return errno != EWOULDBLOCK && errno != EINTR && pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
-}
-
-/* Removes temporaries of the same target whose writers are gone. Never fails: what it cannot remove stays. */
-static void remove_stale(const char *path)
-{
-	char prefix[256], directory[4096];
-	int length = directory_length(path);
-	temporary_prefix(path, prefix);
-	if (length >= (int)sizeof directory)
-		return;
-	snprintf(directory, sizeof directory, "%.*s", length ? length : 1, length ? path : ".");
-	DIR *dir = opendir(directory);
-	if (!dir)
-		return;
-	for (const struct dirent *entry; (entry = readdir(dir));) {
-		size_t nbytes = strlen(entry->d_name), start = strlen(prefix);
-		if (nbytes < start + 4 || memcmp(entry->d_name, prefix, start) || strcmp(entry->d_name + nbytes - 4, ".tmp"))
-			continue;
-		int fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-		if (fd < 0)
-			continue;
-		if (is_stale(fd, entry->d_name + start))
-			unlinkat(dirfd(dir), entry->d_name, 0);
-		close(fd);
-	}
-	closedir(dir);
-}
+enum { MAX_TRIES = 16 };
 
 /* Creates and locks the temporary named out->temporary. 0, or an errno; EAGAIN: try another name. */
 static int create_locked(struct outfile *out)
 {
-	struct stat st;
-	out->slot = slot_take(out->temporary);
+	out->slot = doom(out->temporary);
 	out->fd = open(out->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (out->fd < 0) {
 		int number = errno == EEXIST ? EAGAIN : errno;
-		slot_give(out->slot);
+		doom_take_back(out->slot);
 		return number;
 	}
-	bool ours = flock(out->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-	if (ours && fstat(out->fd, &st) == 0 && st.st_nlink > 0)
+	if (temporary_lock(out->fd))
 		return 0;
 	close(out->fd);
 	out->fd = -1;
-	slot_give(out->slot);
+	doom_take_back(out->slot);
 	return EAGAIN;
 }
 
 static enum brv_status open_temporary(struct outfile *out, struct error *err)
 {
-	char prefix[256];
-	int length = directory_length(out->path), number = EAGAIN;
-	size_t size = (size_t)length + sizeof prefix + SUFFIX_NBYTES;
-	temporary_prefix(out->path, prefix);
-	out->temporary = malloc(size);
-	if (!out->temporary)
-		return fail(err, BRV_MEMORY, "out of memory");
+	int number = EAGAIN;
 	for (int i = 0; i < MAX_TRIES && number == EAGAIN; i++) {
-		snprintf(out->temporary, size, "%.*s%s%u-%016llx.tmp", length, out->path, prefix, (unsigned)getpid(),
-			 (unsigned long long)random_u64());
+		free(out->temporary);
+		out->temporary = temporary_name(out->path);
+		if (!out->temporary)
+			return fail(err, BRV_MEMORY, "out of memory");
 		number = create_locked(out);
 	}
 	if (number == 0)
@@ -211,7 +85,7 @@ enum brv_status outfile_open(struct outfile *out, const char *path, bool force, 
 	out->path = strdup(path);
 	if (!out->path)
 		return fail(err, BRV_MEMORY, "out of memory");
-	remove_stale(path);
+	temporary_remove_stale(path);
 	enum brv_status status = open_temporary(out, err);
 	if (status != BRV_OK)
 		outfile_abandon(out);
@@ -287,20 +161,6 @@ static int rename_to_target(const struct outfile *out)
 	return errno == EEXIST ? -1 : rename(out->temporary, out->path);
 }
 
-static void sync_directory(const char *path)
-{
-	char directory[4096];
-	int length = directory_length(path);
-	if (length >= (int)sizeof directory)
-		return;
-	snprintf(directory, sizeof directory, "%.*s", length ? length : 1, length ? path : ".");
-	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	fsync(fd);
-	close(fd);
-}
-
 static enum brv_status commit_file(struct outfile *out, uint64_t nbytes, struct error *err)
 {
 	struct stat st;
@@ -315,11 +175,11 @@ static enum brv_status commit_file(struct outfile *out, uint64_t nbytes, struct 
 			return fail(err, BRV_USAGE, "the file appeared meanwhile; -f overwrites it");
 		return fail_errno(err, "cannot rename the output");
 	}
-	slot_give(out->slot);
+	doom_take_back(out->slot);
 	out->slot = -1;
 	free(out->temporary);
 	out->temporary = NULL;
-	sync_directory(out->path);
+	sync_directory_of(out->path);
 	return BRV_OK;
 }
 
@@ -342,7 +202,7 @@ void outfile_abandon(struct outfile *out)
 {
 	if (out->temporary)
 		unlink(out->temporary);
-	slot_give(out->slot);
+	doom_take_back(out->slot);
 	if (out->fd >= 0)
 		close(out->fd);
 	free(out->temporary);

@@ -1,8 +1,7 @@
 /* outfile.h: a file that appears whole or not at all: written as a temporary beside its target, then renamed.
  *
- * The temporary is `.NAME.brevis-PID-RANDOM.tmp` in the target's directory, locked (flock) while its writer lives, so that the next run can
- * tell what a killed one left and remove it. A target that is no regular file (a pipe, /dev/null) and stdout are written
- * directly: `sequential` is then true and offsets must ascend without gaps. SPDX-License-Identifier: Apache-2.0 */
+ * Temporaries of killed runs are removed when the next one starts (temporary.h). A target that is no regular file (a pipe,
+ * /dev/null) and stdout are written directly: `sequential` is then true and offsets must ascend without gaps. SPDX-License-Identifier: Apache-2.0 */
 #ifndef COMMON_OUTFILE_H
 #define COMMON_OUTFILE_H
 
@@ -13,7 +12,7 @@ struct outfile {
 	int fd;
 	bool sequential;                /* no pwrite to earlier offsets, no commit: a pipe or a device */
 	bool force;
-	uint64_t at;                    /* end of what was written so far (sequential), or the highest offset */
+	uint64_t at;                    /* if sequential: end of what was written so far */
 	char *path, *temporary;         /* owned; temporary NULL if sequential */
 	int slot;                       /* of the signal handler's list, -1: none */
 };
@@ -38,9 +37,5 @@ enum brv_status outfile_commit(struct outfile *out, uint64_t nbytes, struct erro
 
 /* Removes the temporary. Harmless after outfile_commit(), after a failed outfile_open() and twice. */
 void outfile_abandon(struct outfile *out);
-
-/* For commands, once at their start: on SIGINT, SIGTERM, SIGHUP and SIGPIPE, unless ignored, the temporaries of all open outfiles are
- * removed and the process then dies of the signal. */
-void outfile_catch_signals(void);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/cpus.h"
+#include "common/temporary.h"
 #include "common/text.h"
 #include "runtime/cli.h"
 
@@ -150,7 +151,7 @@ int main(int argc, char **argv)
 {
 	struct cli cli = { .fd = -1 };
 	const char *limit = getenv("BREVIS_MEMORY_LIMIT");
-	outfile_catch_signals();
+	temporary_catch_signals();
 	if (limit && *limit && (!text_size(limit, &cli.memory_limit) || cli.memory_limit == 0))
 		return usage_error("BREVIS_MEMORY_LIMIT: expected a size such as 512M, found", limit);
 	opterr = 0;

@@ -29,20 +29,29 @@ enum brv_status cli_open(struct cli *cli, const char *file)
 	if (cli->fd < 0)
 		return fail(&cli->err, BRV_IO, "cannot open it: %s", strerror(errno));
 	TRY(take(cli, brv_open_fd(cli->fd, &options, &cli->archive, &error), &error));
-	return take(cli, brv_pool_create(cli->threads, &cli->pool, &error), &error);
+	return cli->pool ? BRV_OK : take(cli, brv_pool_create(cli->threads, &cli->pool, &error), &error);
+}
+
+void cli_close_archive(struct cli *cli)
+{
+	progress_end(&cli->progress);
+	brv_close(cli->archive);
+	if (cli->fd > STDIN_FILENO)
+		close(cli->fd);
+	cli->archive = NULL;
+	cli->fd = -1;
 }
 
 void cli_close(struct cli *cli)
 {
-	progress_end(&cli->progress);
-	brv_close(cli->archive);
+	cli_close_archive(cli);
 	brv_pool_free(cli->pool);
-	if (cli->fd > STDIN_FILENO)
-		close(cli->fd);
-	cli->archive = NULL;
+	free(cli->entry_path);
 	cli->pool = NULL;
-	cli->fd = -1;
+	cli->entry_path = NULL;
 }
+
+bool cli_shows_progress(const struct cli *cli) { return !cli->quiet && !cli->no_progress && !cli->json; }
 
 enum brv_status cli_find(struct cli *cli, const char *name, uint64_t *index)
 {

@@ -16,16 +16,17 @@ struct cli {
 	unsigned threads;
 	uint64_t memory_limit;          /* 0: the library's default */
 
-	/* Of the archive that is open; closed by cli_close(). */
+	/* Of the archive that is open; closed by cli_close_archive(). */
 	const char *file;               /* as given: "-" is stdin */
 	int fd;
 	brv_archive *archive;
-	brv_pool *pool;
+	brv_pool *pool;                 /* lives on from archive to archive */
 	struct progress progress;
 
 	const char *about;              /* the file that err is about: `file` or `target` */
 	const char *target;             /* where output goes, for messages */
 	char *owned;                    /* its text if it is not the user's */
+	char *entry_path;               /* of the file of a directory that is at hand; owned */
 	struct error err;
 };
 
@@ -38,9 +39,13 @@ struct cli_command {
 };
 cli_fn cmd_unpack, cmd_test, cmd_list, cmd_show, cmd_cat, cmd_cpu;
 
-/* Opens the archive named on the command line and makes a pool of cli->threads. */
+/* Opens an archive, and makes a pool of cli->threads if there is none yet. */
 enum brv_status cli_open(struct cli *cli, const char *file);
-void cli_close(struct cli *cli);
+void cli_close_archive(struct cli *cli);
+void cli_close(struct cli *cli); /* everything */
+
+/* Whether a progress line is wanted. */
+bool cli_shows_progress(const struct cli *cli);
 
 /* Finds a tensor by the name given on the command line. */
 enum brv_status cli_find(struct cli *cli, const char *name, uint64_t *index);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "common/text.h"
-#include "runtime/cli.h"
+#include "runtime/cli_dir.h"
 
 /* A number in text[0 .. n - 1], or `none` if n is 0. */
 static bool part_number(const char *text, size_t n, uint64_t none, uint64_t *out)
@@ -51,21 +51,6 @@ static enum brv_status find_rows(struct cli *cli, const brv_tensor *tensor, cons
 	return BRV_OK;
 }
 
-/* The argument as a name; if no tensor has it, as a name and rows. *bracket: NULL or where the rows begin. */
-static enum brv_status find_tensor(struct cli *cli, char *argument, uint64_t *index, const char **bracket)
-{
-	char *open = strrchr(argument, '[');
-	*bracket = NULL;
-	enum brv_status status = cli_find(cli, argument, index);
-	if (status != BRV_NOTFOUND || !open)
-		return status;
-	*open = 0;
-	status = cli_find(cli, argument, index);
-	*open = '[';
-	*bracket = open;
-	return status;
-}
-
 enum brv_status cmd_cat(struct cli *cli, int nargs, char **args)
 {
 	uint64_t index, low = 0, nbytes = 0;
@@ -73,8 +58,7 @@ enum brv_status cmd_cat(struct cli *cli, int nargs, char **args)
 	brv_tensor tensor;
 	struct outfile out;
 	(void)nargs;
-	TRY(cli_open(cli, args[0]));
-	TRY(find_tensor(cli, args[1], &index, &bracket));
+	TRY(cli_open_tensor(cli, args[0], args[1], &index, &bracket));
 	brv_get_tensor(cli->archive, index, &tensor, NULL);
 	if (bracket)
 		TRY(find_rows(cli, &tensor, bracket, &low, &nbytes));

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "common/text.h"
-#include "runtime/cli.h"
+#include "runtime/cli_dir.h"
 
 enum { NAME_COLUMN = 48, SHAPE_COLUMN = 24, PROGRAM_NBYTES = 1024, CELL_NBYTES = 256 };
 
@@ -92,15 +92,58 @@ static void print_json(const struct cli *cli, const brv_info *info)
 	printf("]}\n");
 }
 
-enum brv_status cmd_list(struct cli *cli, int nargs, char **args)
+static void list_archive(const struct cli *cli)
 {
 	brv_info info;
-	(void)nargs;
-	TRY(cli_open(cli, args[0]));
 	brv_get_info(cli->archive, &info);
 	if (cli->json)
 		print_json(cli, &info);
 	else
 		print_table(cli->archive, &info);
+}
+
+/* One archive after the other; as JSON, an object with a list of what single archives print. */
+static enum brv_status list_archives(struct cli *cli, const struct cli_dir *dir)
+{
+	const char *between = "";
+	for (size_t i = 0; i < dir->manifest.count; i++) {
+		const struct manifest_entry *entry = &dir->manifest.entry[i];
+		if (entry->kind != MANIFEST_ARCHIVE)
+			continue;
+		TRY(cli_dir_open_archive(cli, dir, entry));
+		fputs(between, stdout);
+		if (!cli->json) {
+			text_put_safe(stdout, entry->path, strlen(entry->path));
+			printf(":\n");
+		}
+		list_archive(cli);
+		between = cli->json ? "," : "\n";
+	}
+	return BRV_OK;
+}
+
+static enum brv_status list_directory(struct cli *cli, const char *path)
+{
+	struct cli_dir dir;
+	TRY(cli_dir_open(cli, path, &dir));
+	if (cli->json) {
+		printf("{\"directory\": ");
+		text_put_json(stdout, path, strlen(path));
+		printf(", \"archives\": [");
+	}
+	const enum brv_status status = list_archives(cli, &dir);
+	if (cli->json)
+		printf("]}\n");
+	cli_dir_close(&dir);
+	return status;
+}
+
+enum brv_status cmd_list(struct cli *cli, int nargs, char **args)
+{
+	(void)nargs;
+	if (is_directory(args[0]))
+		return list_directory(cli, args[0]);
+	TRY(cli_open(cli, args[0]));
+	list_archive(cli);
 	return BRV_OK;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "common/text.h"
-#include "runtime/cli.h"
+#include "runtime/cli_dir.h"
 
 static void print_json(const struct cli *cli, uint64_t index, const char *text)
 {
@@ -26,8 +26,7 @@ enum brv_status cmd_show(struct cli *cli, int nargs, char **args)
 {
 	uint64_t index;
 	(void)nargs;
-	TRY(cli_open(cli, args[0]));
-	TRY(cli_find(cli, args[1], &index));
+	TRY(cli_open_tensor(cli, args[0], args[1], &index, NULL));
 	/* An archive from a pipe can be read once, so the text is not measured first. */
 	size_t size = 1 << 20, length;
 	char *text = malloc(size);

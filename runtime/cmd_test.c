@@ -2,15 +2,15 @@
 #include <stdio.h>
 
 #include "common/text.h"
-#include "runtime/cli.h"
+#include "runtime/cli_dir.h"
 #include "runtime/decode.h"
 
-static enum brv_status test_one(struct cli *cli, const char *file)
+/* The archive that is open. */
+static enum brv_status test_archive(struct cli *cli)
 {
 	brv_info info;
-	TRY(cli_open(cli, file));
 	brv_get_info(cli->archive, &info);
-	progress_start(&cli->progress, cli->file, !cli->quiet && !cli->no_progress && !cli->json);
+	progress_start(&cli->progress, cli->file, cli_shows_progress(cli));
 	/* Without dst and sink, chunks stay in a thread's cache. */
 	const struct decode_call call = {
 		.nbytes = info.data_nbytes, .pool = pool_team(cli->pool), .progress = progress_update, .progress_context = &cli->progress,
@@ -30,12 +30,46 @@ static enum brv_status test_one(struct cli *cli, const char *file)
 	return BRV_OK;
 }
 
+static enum brv_status test_entries(struct cli *cli, const struct cli_dir *dir)
+{
+	uint64_t nfiles = 0, nbytes;
+	for (size_t i = 0; i < dir->manifest.count; i++) {
+		const struct manifest_entry *entry = &dir->manifest.entry[i];
+		if (entry->kind == MANIFEST_ARCHIVE) {
+			TRY(cli_dir_open_archive(cli, dir, entry));
+			TRY(test_archive(cli));
+		} else if (entry->kind == MANIFEST_FILE) {
+			TRY(cli_dir_carry(cli, dir, entry, NULL, &nbytes));
+			nfiles++;
+		}
+	}
+	if (cli->json || cli->quiet)
+		return BRV_OK;
+	text_put_safe(stdout, dir->path, strlen(dir->path));
+	printf(": ok, %zu archives, %llu other files%s\n", dir->narchives, (unsigned long long)nfiles,
+	       dir->has_manifest ? "" : "; there is no " MANIFEST_NAME " that says whether this is all");
+	return BRV_OK;
+}
+
+static enum brv_status test_directory(struct cli *cli, const char *path)
+{
+	struct cli_dir dir;
+	TRY(cli_dir_open(cli, path, &dir));
+	const enum brv_status status = test_entries(cli, &dir);
+	cli_dir_close(&dir);
+	return status;
+}
+
 enum brv_status cmd_test(struct cli *cli, int nargs, char **args)
 {
 	for (int i = 0; i < nargs; i++) {
-		TRY(test_one(cli, args[i]));
-		if (i + 1 < nargs)
-			cli_close(cli);
+		cli_close_archive(cli);
+		if (is_directory(args[i])) {
+			TRY(test_directory(cli, args[i]));
+			continue;
+		}
+		TRY(cli_open(cli, args[i]));
+		TRY(test_archive(cli));
 	}
 	return BRV_OK;
 }

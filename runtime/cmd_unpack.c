@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include "common/text.h"
-#include "runtime/cli.h"
+#include "runtime/cli_dir.h"
 #include "runtime/decode.h"
+#include "runtime/cmd_unpack.h"
 
 /* "x.safetensors.brv" -> "x.safetensors", "x.brv" and "x" -> "x.safetensors"; malloc'd. "-" -> "-". */
 static char *default_output(const char *archive)
@@ -92,7 +93,7 @@ static void report_unpacked(const struct cli *cli, const brv_info *info)
 	}
 }
 
-static enum brv_status unpack_to(struct cli *cli, const char *path)
+enum brv_status unpack_archive(struct cli *cli, const char *path, bool force)
 {
 	struct outfile out;
 	brv_info info;
@@ -100,9 +101,9 @@ static enum brv_status unpack_to(struct cli *cli, const char *path)
 	cli->about = cli->target = to_stdout ? "stdout" : path;
 	if (to_stdout && isatty(STDOUT_FILENO))
 		return fail(&cli->err, BRV_USAGE, "will not write a checkpoint to a terminal: use -o FILE");
-	TRY(outfile_open(&out, path, cli->force, cli->fd, &cli->err));
+	TRY(outfile_open(&out, path, force, cli->fd, &cli->err));
 	brv_get_info(cli->archive, &info);
-	progress_start(&cli->progress, cli->file, !cli->quiet && !cli->no_progress && !cli->json);
+	progress_start(&cli->progress, cli->file, cli_shows_progress(cli));
 	enum brv_status status = write_file(cli, &out, &info);
 	outfile_abandon(&out);
 	progress_end(&cli->progress);
@@ -114,7 +115,9 @@ static enum brv_status unpack_to(struct cli *cli, const char *path)
 enum brv_status cmd_unpack(struct cli *cli, int nargs, char **args)
 {
 	(void)nargs;
+	if (is_directory(args[0]))
+		return unpack_directory(cli, args[0]);
 	TRY(cli_open(cli, args[0]));
 	cli->owned = cli->output ? strdup(cli->output) : default_output(args[0]);
-	return cli->owned ? unpack_to(cli, cli->owned) : fail(&cli->err, BRV_MEMORY, "out of memory");
+	return cli->owned ? unpack_archive(cli, cli->owned, cli->force) : fail(&cli->err, BRV_MEMORY, "out of memory");
 }

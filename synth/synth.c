@@ -5,7 +5,6 @@
 #include "synth/synth.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 #include <xxhash.h>
@@ -14,10 +13,8 @@
 #include "common/pool.h"
 #include "synth/compare.h"
 #include "synth/emit.h"
-#include "synth/program_for.h"
+#include "synth/learn.h"
 
-enum { PRIOR_KINDS = 32, PRIOR_TENSORS = 2, PRIOR_EXPANSIONS = 4, PRIOR_CLOSINGS = 32 };
-#define LEARN_NBYTES (4ull << 20)
 #define BATCH_NBYTES (64ull << 20)
 #define SPOOL_NBYTES (64ull << 20)
 
@@ -64,23 +61,6 @@ static double now(void)
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* The width of the words that a tensor is made of: its type's, with complex numbers as two; bytes where that does not fit. */
-static unsigned word_width(const struct tensor *t)
-{
-	const unsigned bits = !strcmp(t->dtype->name, "C64") ? 32 : t->dtype->bits;
-	return (bits == 16 || bits == 32 || bits == 64) && t->nbytes % (bits / 8) == 0 ? bits : 8;
-}
-
-static struct source source_of(const struct tensor *t, const void *words)
-{
-	const unsigned width = word_width(t);
-	struct source s = { .words = words, .nwords = t->nbytes / (width / 8), .width = width, .dtype = t->dtype->code };
-
-	if (t->ndim >= 2 && t->shape[0] >= 2 && s.nwords % t->shape[0] == 0 && s.nwords)
-		s.rows = t->shape[0], s.row_words = s.nwords / t->shape[0];
-	return s;
 }
 
 static void read_item(void *context, uint64_t i, unsigned worker)
@@ -302,90 +282,6 @@ static enum brv_status run_batches(struct job *job)
 	return status;
 }
 
-/* Tensors that are alike: same type, size class, and matrix or not. */
-static unsigned kind_of(const struct tensor *t)
-{
-	const uint64_t nwords = t->nbytes / (word_width(t) / 8);
-	return (unsigned)t->dtype->code << 8 | prior_size_class(nwords) << 1 | (t->ndim >= 2);
-}
-
-/* Learns from one tensor, or from a part of it in whole rows if it is big: its beginning, where tables keep their special rows, or its middle. */
-static enum brv_status learn_from(struct job *job, const struct synth_plan *plan, const struct tensor *t, bool middle, struct prior *prior)
-{
-	struct source source = source_of(t, NULL);
-	const uint64_t row_nbytes = source.rows ? source.row_words * (source.width / 8) : source.width / 8;
-	uint64_t nbytes = t->nbytes;
-
-	if (nbytes > LEARN_NBYTES && row_nbytes <= LEARN_NBYTES) {
-		nbytes = LEARN_NBYTES / row_nbytes * row_nbytes;
-		source.rows = source.rows ? nbytes / row_nbytes : 0;
-	}
-	uint8_t *words = malloc(nbytes + 64);
-	if (!words)
-		return fail(job->err, BRV_MEMORY, "no memory to learn from a tensor");
-	const uint64_t from = middle ? (t->nbytes - nbytes) / 2 / row_nbytes * row_nbytes : 0;
-	enum brv_status status = checkpoint_read(&job->checkpoint, t->offset + from, words, nbytes, job->err);
-	source.whole_nwords = source.nwords;
-	source.words = words, source.nwords = nbytes / (source.width / 8);
-	if (status == BRV_OK)
-		status = program_for(plan, &source, NULL, prior, NULL, NULL);
-	free(words);
-	return status;
-}
-
-/* Learns the prior from a few tensors of every kind, with a bigger budget than the others get. */
-static enum brv_status learn_prior(struct job *job, struct prior *prior)
-{
-	const struct checkpoint *c = &job->checkpoint;
-	unsigned seen[PRIOR_KINDS], count[PRIOR_KINDS], nkinds = 0;
-	struct prior *uniform = alloc_prior();
-	struct synth_plan plan = job->plan;
-	enum brv_status status = uniform ? BRV_OK : fail(job->err, BRV_MEMORY, "no memory to learn a prior");
-
-	plan.prior = uniform;
-	plan.limits.expansions = MAX(plan.limits.expansions, PRIOR_EXPANSIONS), plan.limits.closings = MAX(plan.limits.closings, PRIOR_CLOSINGS);
-	plan.limits.window = HUGE_VAL;
-	plan.sample_words = MIN(plan.sample_words, 65536), plan.class_budget = MIN(plan.class_budget, 1u << 20);
-	for (size_t i = 0; status == BRV_OK && i < c->ntensors; i++) {
-		const struct tensor *t = &c->tensor[i];
-		const unsigned kind = kind_of(t);
-		unsigned k = 0;
-		while (k < nkinds && seen[k] != kind)
-			k++;
-		if (t->nbytes == 0 || (k == nkinds && nkinds == PRIOR_KINDS))
-			continue;
-		if (k == nkinds)
-			seen[nkinds] = kind, count[nkinds++] = 0;
-		if (count[k]++ < PRIOR_TENSORS)
-			status = learn_from(job, &plan, t, count[k] > 1, prior);
-	}
-	free_prior(uniform);
-	return status;
-}
-
-/* What the favors differ in besides lambda: how hard is searched, and the size of chunks. A chunk's states cost about 90 bytes. */
-static const struct synth_plan defaults[] = {
-	[COST_SIZE] = { .limits = { 8, 32, 1024, 4, HUGE_VAL }, .sample_words = 262144, .class_budget = 4 << 20, .kr = 8, .kc = KN_MAX_COLS, .pair_words = 49152,
-			.chunk_nbytes = 512 << 10 },
-	[COST_BALANCED] = { .limits = { 2, 6, 256, 3, 5 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
-			    .chunk_nbytes = 256 << 10 },
-	[COST_SPEED] = { .limits = { 1, 8, 256, 3, 5 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
-			 .chunk_nbytes = 256 << 10 },
-};
-
-static struct synth_plan plan_of(const struct synth_options *o, const struct prior *prior)
-{
-	struct synth_plan plan = defaults[o->favor];
-	struct search_limits *limits = &plan.limits;
-
-	plan.model = cost_model(o->favor, o->target), plan.prior = prior;
-	limits->expansions = o->limits.expansions ? o->limits.expansions : limits->expansions;
-	limits->closings = o->limits.closings ? o->limits.closings : limits->closings;
-	limits->nodes = o->limits.nodes ? o->limits.nodes : limits->nodes;
-	limits->depth = o->limits.depth ? o->limits.depth : limits->depth;
-	return plan;
-}
-
 /* --explain: the candidates of one tensor. */
 static enum brv_status explain(struct job *job)
 {
@@ -474,6 +370,20 @@ static enum brv_status write_archive(struct job *job, const char *out_path)
 	return status;
 }
 
+/* The prior: from a file, or learned from this checkpoint. */
+static enum brv_status find_prior(struct job *job, struct prior *prior)
+{
+	const struct synth_options *o = job->options;
+	struct learner learner;
+
+	if (o->prior_in)
+		return prior_load(prior, o->prior_in, job->err);
+	TRY(learner_start(&learner, &job->plan, prior, job->err));
+	const enum brv_status status = learner_add(&learner, &job->checkpoint, job->err);
+	learner_end(&learner);
+	return status == BRV_OK && o->prior_out ? prior_save(prior, o->prior_out, job->err) : status;
+}
+
 static enum brv_status run(struct job *job, const char *out, struct prior *prior)
 {
 	const struct synth_options *o = job->options;
@@ -488,13 +398,9 @@ static enum brv_status run(struct job *job, const char *out, struct prior *prior
 	job->encoder = calloc(pool_threads(job->pool), sizeof(*job->encoder));
 	if (!job->encoder || !alloc_seen(&job->seen, job->checkpoint.ntensors))
 		return fail(job->err, BRV_MEMORY, "no memory for %zu tensors", job->checkpoint.ntensors);
-	job->plan = plan_of(o, prior);
-	if (o->prior_in)
-		TRY(prior_load(prior, o->prior_in, job->err));
-	else
-		TRY(learn_prior(job, prior));
-	if (o->prior_out)
-		TRY(prior_save(prior, o->prior_out, job->err));
+	job->plan = plan_of(o, o->prior ? o->prior : prior);
+	if (!o->prior)
+		TRY(find_prior(job, prior));
 	if (o->explain)
 		return explain(job);
 	warn_unknown_dtypes(job);

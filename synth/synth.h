@@ -28,6 +28,8 @@ struct synth_options {
 	uint64_t memory_limit;          /* 0: none; else refused (BRV_LIMIT) when the largest tensor would need more */
 	bool force;
 	const char *prior_in, *prior_out;       /* files, or NULL */
+	const struct prior *prior;      /* one that is there already, or NULL */
+	unsigned shard, shards;         /* of a directory's files only those of job shard of 0..shards - 1; shards 0: all */
 	const char *explain;            /* a tensor whose search is written to explain_to; nothing else is done */
 	FILE *explain_to;
 	int (*progress)(void *context, uint64_t done, uint64_t total);
@@ -41,6 +43,8 @@ struct synth_options {
 struct synth_report {
 	uint64_t in_nbytes, out_nbytes, tensors, expansions;
 	bool about_output;              /* a failure has to do with the output, not with the input */
+	char about[4096];               /* of a directory: the file that a failure has to do with; empty: input or output as a whole */
+	uint64_t archives, kept, other_files;   /* of a directory: files compressed, found done already, carried over */
 	double seconds;
 };
 

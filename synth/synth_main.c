@@ -5,19 +5,21 @@
 #include <sys/stat.h>
 
 #include "common/cpus.h"
-#include "common/outfile.h"
+#include "common/temporary.h"
 #include "common/progress.h"
 #include "common/text.h"
 #include "runtime/brevis.h"
-#include "synth/synth.h"
+#include "synth/tree.h"
 
 static const char usage[] =
 	"usage: brevis-synth [options] CHECKPOINT.safetensors [-o ARCHIVE.brv]\n"
+	"       brevis-synth [options] CHECKPOINT-DIRECTORY [-o DIRECTORY]\n"
 	"\n"
-	"Compresses a checkpoint into a Brevis archive. The archive is decoded again and compared before it gets its name;\n"
-	"the checkpoint is never changed.\n"
+	"Compresses a checkpoint into a Brevis archive, or a directory of them: every .safetensors file in it, the others are\n"
+	"copied. Each archive is decoded again and compared before it gets its name; the checkpoint is never changed. Run\n"
+	"again on a directory, it keeps what is done and makes what is missing.\n"
 	"\n"
-	"  -o FILE              output (default: the input's name with .brv; - is stdout)\n"
+	"  -o FILE              output (default: the input's name with .brv; - is stdout, for a single file)\n"
 	"  -f, --force          replace an existing output\n"
 	"      --favor WHAT     size, balanced (default) or speed of decoding\n"
 	"      --target ISA     avx512 (default), avx2 or neon: whose decode cycles the search counts\n"
@@ -25,7 +27,8 @@ static const char usage[] =
 	"      --max-nodes N    partial programs kept open\n"
 	"      --max-depth N    ops above a literal\n"
 	"      --prior FILE     use a learned prior instead of learning one\n"
-	"      --save-prior FILE\n"
+	"      --save-prior FILE  write the learned prior, for other runs\n"
+	"      --shard I/N      of a directory, do only the part of job I of 1..N (0 is N); all parts together are the whole\n"
 	"      --explain TENSOR print the candidates tried for a tensor, and write nothing\n"
 	"  -T N                 threads (default: as many CPUs as this process may use)\n"
 	"  -M SIZE              refuse to use more memory than this\n"
@@ -36,7 +39,7 @@ static const char usage[] =
 	"\n"
 	"exit: 0 done, 1 other, 2 usage, 3 bad input, 4 damaged archive, 5 I/O, 6 limit or memory\n";
 
-enum { MAX_DTYPES = 64 };
+enum { MAX_DTYPES = 64, MAX_JOBS = 1000000 };
 
 struct by_dtype {
 	char name[65];
@@ -48,6 +51,7 @@ struct command {
 	const char *in, *out;
 	struct synth_options options;
 	bool quiet, verbose, json, no_progress;
+	bool directory;
 	struct progress progress;
 	struct by_dtype dtype[MAX_DTYPES];
 	unsigned ndtypes;
@@ -121,14 +125,25 @@ static void print_summary(const struct command *c, const struct synth_report *r)
 		(double)r->in_nbytes / r->seconds / 1e9);
 }
 
+static void print_tree_summary(const struct command *c, const struct synth_report *r)
+{
+	if (r->archives)
+		print_summary(c, r);
+	fprintf(stderr, "%llu archives made, %llu kept from before, %llu other files\n", (unsigned long long)r->archives,
+		(unsigned long long)r->kept, (unsigned long long)r->other_files);
+}
+
 static int print_json(const struct command *c, const struct synth_report *r)
 {
 	printf("{\"input\":");
 	text_put_json(stdout, c->in, strlen(c->in));
 	printf(",\"output\":");
 	text_put_json(stdout, c->out, strlen(c->out));
+	if (c->directory)
+		printf(",\"archives\":%llu,\"kept\":%llu,\"other_files\":%llu", (unsigned long long)r->archives, (unsigned long long)r->kept,
+		       (unsigned long long)r->other_files);
 	printf(",\"input_bytes\":%llu,\"output_bytes\":%llu,\"ratio\":%.6f,\"tensors\":%llu,\"expansions\":%llu,\"seconds\":%.6f,\"by_dtype\":{",
-	       (unsigned long long)r->in_nbytes, (unsigned long long)r->out_nbytes, (double)r->out_nbytes / (double)r->in_nbytes,
+	       (unsigned long long)r->in_nbytes, (unsigned long long)r->out_nbytes, r->in_nbytes ? (double)r->out_nbytes / (double)r->in_nbytes : 1.0,
 	       (unsigned long long)r->tensors, (unsigned long long)r->expansions, r->seconds);
 	for (unsigned i = 0; i < c->ndtypes; i++) {
 		const struct by_dtype *d = &c->dtype[i];
@@ -141,7 +156,7 @@ static int print_json(const struct command *c, const struct synth_report *r)
 	return fflush(stdout) || ferror(stdout) ? complain("standard output", BRV_IO, "write failed") : 0;
 }
 
-enum { OPT_FAVOR = 256, OPT_TARGET, OPT_BUDGET, OPT_NODES, OPT_DEPTH, OPT_PRIOR, OPT_SAVE_PRIOR, OPT_EXPLAIN, OPT_JSON, OPT_NO_PROGRESS };
+enum { OPT_FAVOR = 256, OPT_TARGET, OPT_BUDGET, OPT_NODES, OPT_DEPTH, OPT_PRIOR, OPT_SAVE_PRIOR, OPT_EXPLAIN, OPT_SHARD, OPT_JSON, OPT_NO_PROGRESS };
 
 static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },     { "force", no_argument, NULL, 'f' },
@@ -149,6 +164,7 @@ static const struct option long_options[] = {
 	{ "budget", required_argument, NULL, OPT_BUDGET }, { "max-nodes", required_argument, NULL, OPT_NODES },
 	{ "max-depth", required_argument, NULL, OPT_DEPTH }, { "prior", required_argument, NULL, OPT_PRIOR },
 	{ "save-prior", required_argument, NULL, OPT_SAVE_PRIOR }, { "explain", required_argument, NULL, OPT_EXPLAIN },
+	{ "shard", required_argument, NULL, OPT_SHARD },
 	{ "threads", required_argument, NULL, 'T' },    { "memory", required_argument, NULL, 'M' },
 	{ "quiet", no_argument, NULL, 'q' },            { "verbose", no_argument, NULL, 'v' },
 	{ "json", no_argument, NULL, OPT_JSON },        { "no-progress", no_argument, NULL, OPT_NO_PROGRESS },
@@ -171,6 +187,22 @@ static bool small_number(const char *text, uint64_t high, unsigned *out)
 	if (!text_number(text, 1, high, &value))
 		return false;
 	*out = (unsigned)value;
+	return true;
+}
+
+/* "I/N": job I of N, counted from 1; 0 stands for N, so that arrays counted from 0 work too. */
+static bool parse_shard(const char *text, struct synth_options *o)
+{
+	const char *slash = strchr(text, '/');
+	char job[16];
+	uint64_t i, n;
+	if (!slash || (size_t)(slash - text) >= sizeof job)
+		return false;
+	memcpy(job, text, (size_t)(slash - text));
+	job[slash - text] = 0;
+	if (!text_number(slash + 1, 1, MAX_JOBS, &n) || !text_number(job, 0, n, &i))
+		return false;
+	o->shard = (unsigned)(i % n), o->shards = (unsigned)n;
 	return true;
 }
 
@@ -206,17 +238,21 @@ static int parse_option(struct command *c, int option, const char *value)
 	case OPT_BUDGET: return small_number(value, 1000000, &o->limits.expansions) ? -1 : bad_usage("--budget \"%s\": expected 1..1000000", value);
 	case OPT_NODES: return small_number(value, 1000000, &o->limits.nodes) ? -1 : bad_usage("--max-nodes \"%s\": expected 1..1000000", value);
 	case OPT_DEPTH: return small_number(value, 16, &o->limits.depth) ? -1 : bad_usage("--max-depth \"%s\": expected 1..16", value);
+	case OPT_SHARD: return parse_shard(value, o) ? -1 : bad_usage("--shard \"%s\": expected I/N with I of 0..N", value);
 	case 'T': return small_number(value, CPUS_MAX, &o->threads) ? -1 : bad_usage("-T \"%s\": expected a number of threads", value);
 	case 'M': return text_size(value, &o->memory_limit) ? -1 : bad_usage("-M \"%s\": expected a size such as 512M", value);
 	default: return 2;
 	}
 }
 
-/* The default output: the input's name with its .safetensors replaced by .brv. malloc'ed. */
-static char *default_output(const char *in)
+/* The default output: the input's name with its .safetensors, or the slashes behind a directory, replaced by .brv. malloc'ed. */
+static char *default_output(const char *in, bool directory)
 {
 	static const char suffix[] = ".safetensors";
 	size_t n = strlen(in), stem = n > sizeof(suffix) - 1 && !strcmp(in + n - (sizeof(suffix) - 1), suffix) ? n - (sizeof(suffix) - 1) : n;
+	if (directory)
+		for (stem = n; stem > 1 && in[stem - 1] == '/'; stem--)
+			;
 	char *out = malloc(stem + 5);
 
 	if (out) {
@@ -224,6 +260,17 @@ static char *default_output(const char *in)
 		memcpy(out + stem, ".brv", 5);
 	}
 	return out;
+}
+
+/* "x/..", "." and "/": no name to put .brv behind. */
+static bool ends_in_dots(const char *path)
+{
+	size_t n = strlen(path), end;
+	while (n && path[n - 1] == '/')
+		n--;
+	for (end = n; n && path[n - 1] == '.'; n--)
+		;
+	return (n == 0 || path[n - 1] == '/') && end - n <= 2;
 }
 
 static int run(struct command *c)
@@ -240,21 +287,18 @@ static int run(struct command *c)
 	enum brv_status status = cpus_threads(c->options.threads, &c->options.threads, &err);
 	if (status != BRV_OK)
 		return complain(NULL, status, err.text);
-	struct stat st;
-	if (!stat(c->in, &st) && S_ISDIR(st.st_mode))
-		return complain(c->in, BRV_INPUT, "is a directory; this version takes single .safetensors files");
 	progress_start(&c->progress, "compressing", !c->quiet && !c->no_progress && !c->json && !c->verbose);
 	c->options.progress = progress_update, c->options.progress_context = &c->progress;
 	c->options.on_tensor = on_tensor, c->options.on_warning = on_warning, c->options.context = c;
 	c->options.explain_to = stdout;
-	status = synth_file(c->in, c->out, &c->options, &report, &err);
+	status = (c->directory ? synth_tree : synth_file)(c->in, c->out, &c->options, &report, &err);
 	progress_end(&c->progress);
 	if (status != BRV_OK)
-		return complain(report.about_output ? c->out : c->in, status, err.text);
+		return complain(report.about[0] ? report.about : report.about_output ? c->out : c->in, status, err.text);
 	if (c->options.explain)
 		return fflush(stdout) || ferror(stdout) ? complain("standard output", BRV_IO, "write failed") : 0;
 	if (!c->quiet && !c->json)
-		print_summary(c, &report);
+		(c->directory ? print_tree_summary : print_summary)(c, &report);
 	return c->json ? print_json(c, &report) : 0;
 }
 
@@ -271,12 +315,18 @@ int main(int argc, char **argv)
 		return bad_usage(argc == optind ? "an input is missing%s" : "one input at a time; \"%s\" is too many",
 				 argc == optind ? NULL : argv[optind + 1]);
 	c.in = argv[optind];
-	char *out = c.out ? NULL : default_output(c.in);
+	struct stat st;
+	c.directory = !stat(c.in, &st) && S_ISDIR(st.st_mode);
+	if (c.options.shards && !c.directory)
+		return bad_usage("--shard: \"%s\" is no directory", c.in);
+	if (c.directory && c.out ? !strcmp(c.out, "-") : c.directory && ends_in_dots(c.in))
+		return bad_usage("\"%s\" is a directory: use -o DIRECTORY", c.in);
+	char *out = c.out ? NULL : default_output(c.in, c.directory);
 	if (!c.out && !out)
 		return complain(NULL, BRV_MEMORY, "out of memory");
 	if (out)
 		c.out = out;
-	outfile_catch_signals();
+	temporary_catch_signals();
 	int code = run(&c);
 	free(out);
 	return code;

@@ -10,6 +10,7 @@
 
 #include "common/cpus.h"
 #include "common/outfile.h"
+#include "common/temporary.h"
 #include "common/text.h"
 
 /* A directory of its own for files. */
@@ -124,7 +125,7 @@ Test(outfile, signals)
 			struct outfile out;
 			struct error err;
 			signal(numbers[i], SIG_DFL);
-			outfile_catch_signals();
+			temporary_catch_signals();
 			outfile_open(&out, path, false, -1, &err);
 			raise(numbers[i]);
 			_exit(0);

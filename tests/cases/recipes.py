@@ -11,7 +11,6 @@ import subprocess
 import tempfile
 import time
 
-from files import sharded
 from tap import BREVIS, BUILD, ROOT, SYNTH, Skip, check, describe, refuse, run, same, succeed
 
 RECIPES = []
@@ -272,4 +271,18 @@ def _(scratch, sample):
 
 @recipe("r19-directory-again-after-a-kill")
 def _(scratch, sample):
-    raise Skip("directories are not supported yet")
+    model, out = scratch / "m", scratch / "out"
+    model.mkdir()
+    for i in range(1, 5):
+        shutil.copy(sample, model / f"model-0000{i}-of-00004.safetensors")
+    process = subprocess.Popen([SYNTH, "-q", model, "-o", out], stdin=subprocess.DEVNULL)
+    while process.poll() is None and not (out.exists() and any(out.glob("*.brv"))):
+        pass
+    process.kill()
+    process.wait()
+    before = {path: path.stat().st_mtime_ns for path in out.glob("*.brv")}
+    check(before, "nothing was finished before the kill")
+    pack(model, out)
+    check(all(path.stat().st_mtime_ns == when for path, when in before.items()), "a finished archive was made again")
+    unpack(out, scratch / "back")
+    check(run("diff", "-r", model, scratch / "back").returncode == 0, "comes back different")

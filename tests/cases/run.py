@@ -18,7 +18,6 @@ from files import BIG, FILES, KEEP, REFUSE, TREES
 from recipes import RECIPES
 from tap import BREVIS, ROOT, SYNTH, Skip, Suite, check, describe, run, same, succeed
 
-DIRECTORIES_SUPPORTED = False       # d01..d04 and r19 wait for it
 INPUT_REFUSED, OVER_A_LIMIT = 3, 6
 
 
@@ -49,6 +48,21 @@ def file_case(case, scratch, in_place=False):
         path.write_bytes(case.make())
     found = outcome(path, scratch)
     check(found in case.outcomes, f"{found}, expected {' or '.join(case.outcomes)}: {case.reason}")
+
+
+def tree_case(case, scratch):
+    model, back = scratch / "model", scratch / "back"
+    case.make(model)
+    done = run(SYNTH, model, "-o", scratch / "out")
+    if REFUSE in case.outcomes:
+        check(done.returncode == INPUT_REFUSED, f"{describe(done)} (expected exit 3)")
+        check(not (scratch / "out").exists(), "refused, but left something behind")
+        return
+    check(done.returncode == 0, describe(done))
+    succeed(BREVIS, "test", scratch / "out")
+    succeed(BREVIS, "unpack", scratch / "out", "-o", back)
+    differ = run("diff", "-r", model, back)
+    check(differ.returncode == 0, f"comes back different: {differ.stdout.decode()[:400]}")
 
 
 def reference():
@@ -99,9 +113,8 @@ def main(args):
                 file_case(case, scratch, in_place=True)
     for case in TREES:
         if wanted(case.name):
-            with suite.case(case.name):
-                if not DIRECTORIES_SUPPORTED:
-                    raise Skip("directories are not supported yet")
+            with suite.case(case.name) as scratch:
+                tree_case(case, scratch)
     sample_case = next(case for case in FILES if case.name == "f50-weights")
     with tempfile.TemporaryDirectory(prefix="brevis-sample.") as folder:
         os.chmod(folder, 0o755)

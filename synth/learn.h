@@ -1,0 +1,24 @@
+/* learn.h: the prior learned from a small, deterministic sample of one or several checkpoints' tensors. SPDX-License-Identifier: Apache-2.0 */
+#ifndef SYNTH_LEARN_H
+#define SYNTH_LEARN_H
+
+#include "synth/settings.h"
+#include "synth/prior.h"
+
+enum { LEARN_MAX_KINDS = 32 };
+
+/* The kinds of tensors met so far: type, size class, matrix or not; a few of each are learned from. */
+struct learner {
+	struct synth_plan plan;
+	struct prior *uniform, *prior;
+	unsigned seen[LEARN_MAX_KINDS], count[LEARN_MAX_KINDS], nkinds;
+};
+
+/* Observations go to `prior`. BRV_MEMORY. */
+enum brv_status learner_start(struct learner *learner, const struct synth_plan *plan, struct prior *prior, struct error *err);
+
+/* Learns from the tensors of a checkpoint, in order, of which not enough have been seen. */
+enum brv_status learner_add(struct learner *learner, const struct checkpoint *checkpoint, struct error *err);
+void learner_end(struct learner *learner);
+
+#endif

@@ -1,0 +1,201 @@
+/* tree_files.c: the list of what a compressed directory has to hold, and the files in it that are no archives.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/carry.h"
+#include "common/temporary.h"
+#include "synth/tree_job.h"
+
+static enum brv_status add_file(struct tree *t, const struct walk_entry *e)
+{
+	uint64_t nbytes = e->nbytes, sum = 0;
+	const bool archive = !e->directory && has_suffix(e->path, ".safetensors");
+	const enum manifest_kind kind = e->directory ? MANIFEST_DIRECTORY : archive ? MANIFEST_ARCHIVE : MANIFEST_FILE;
+
+	if (kind == MANIFEST_FILE) {
+		enum brv_status status;
+		bool writing;
+		char *path = tree_place(t, t->in, e->path, "");
+		const int fd = path ? carry_open(path, &status, t->err) : -1;
+		if (fd < 0)
+			return path ? free(path), status : tree_no_memory(t);
+		free(path);
+		status = carry(fd, NULL, &nbytes, &sum, &writing, t->err);
+		close(fd);
+		TRY(status);
+	}
+	struct manifest_entry *entry = manifest_add(&t->manifest, e->path, NULL, kind, nbytes);
+	if (!entry)
+		return tree_no_memory(t);
+	entry->sum = sum, entry->has_sum = kind == MANIFEST_FILE;
+	return BRV_OK;
+}
+
+static enum brv_status make_list(struct tree *t, struct buffer *text)
+{
+	struct manifest check;
+	for (size_t i = 0; i < t->walk.count; i++)
+		TRY(add_file(t, &t->walk.entry[i]));
+	t->report->about[0] = 0;
+	manifest_print(&t->manifest, text);
+	if (text->failed)
+		return tree_no_memory(t);
+	/* Names that the list cannot hold show here, and not when it is read. */
+	if (manifest_parse(text->data, text->nbytes, &check, t->err) != BRV_OK)
+		return BRV_INPUT;
+	manifest_free(&check);
+	return BRV_OK;
+}
+
+/* Whether the output has this very list already: 1, 0, or -1 for another one or other files. */
+static int look_at_output(const char *out, const char *list, const struct buffer *text)
+{
+	const int fd = open(list, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct walk walk;
+	if (fd < 0) {
+		if (walk_directory(out, &walk, NULL) != BRV_OK)
+			return -1;
+		bool empty = true; /* but for temporaries of a run that was killed at its very start */
+		for (size_t i = 0; i < walk.count; i++)
+			empty = empty && walk.entry[i].path[0] == '.' && has_suffix(walk.entry[i].path, ".tmp");
+		walk_free(&walk);
+		return empty ? 0 : -1;
+	}
+	uint8_t part[4096];
+	size_t at = 0;
+	bool same = true;
+	for (ssize_t n; same && (n = read(fd, part, sizeof part)) != 0;) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		same = n > 0 && at + (size_t)n <= text->nbytes && memcmp(text->data + at, part, (size_t)n) == 0;
+		at += (size_t)MAX(n, 0);
+	}
+	close(fd);
+	return same && at == text->nbytes ? 1 : -1;
+}
+
+static enum brv_status write_text(const char *path, const struct buffer *text, bool force, struct error *err)
+{
+	struct outfile out;
+	TRY(outfile_open(&out, path, force, -1, err));
+	enum brv_status status = outfile_write(&out, text->data, text->nbytes, 0, err);
+	if (status == BRV_OK)
+		status = outfile_commit(&out, text->nbytes, err);
+	outfile_abandon(&out);
+	return status;
+}
+
+/* Makes the output directory, and the list in it. */
+static enum brv_status put_text(struct tree *t, const struct buffer *text)
+{
+	if (mkdir(t->out, 0777) != 0 && errno != EEXIST)
+		return fail_errno(t->err, "cannot create the directory");
+	char *list = path_join(t->out, MANIFEST_NAME);
+	if (!list)
+		return tree_no_memory(t);
+	int found = look_at_output(t->out, list, text);
+	enum brv_status status = BRV_OK;
+	if (found < 0 && !t->options->force)
+		status = fail(t->err, BRV_USAGE, "the directory is there already and holds something else; -f writes into it");
+	else if (found <= 0)
+		status = write_text(list, text, t->options->force, t->err);
+	/* Another job may have been quicker, with the same list. */
+	if (status == BRV_USAGE && found == 0 && look_at_output(t->out, list, text) == 1)
+		status = BRV_OK;
+	free(list);
+	return status;
+}
+
+enum brv_status tree_put_list(struct tree *t)
+{
+	struct buffer text = { 0 };
+	enum brv_status status = make_list(t, &text);
+	if (status == BRV_OK) {
+		t->report->about_output = true;
+		status = put_text(t, &text);
+	}
+	buffer_free(&text);
+	return status;
+}
+
+enum brv_status tree_make_directories(struct tree *t)
+{
+	for (size_t i = 0; i < t->walk.count; i++) {
+		if (!t->walk.entry[i].directory)
+			continue;
+		char *path = tree_place(t, t->out, t->walk.entry[i].path, "");
+		if (!path)
+			return tree_no_memory(t);
+		const bool made = mkdir(path, 0777) == 0 || errno == EEXIST;
+		free(path);
+		if (!made)
+			return fail_errno(t->err, "cannot create the directory");
+	}
+	return BRV_OK;
+}
+
+/* Whether the output has the file already: 1; 0: it has none; -1: another one. */
+static int is_carried(const char *path, const struct manifest_entry *entry)
+{
+	uint64_t nbytes, sum;
+	enum brv_status status;
+	bool writing;
+	struct stat st;
+	if (stat(path, &st) != 0 && errno == ENOENT)
+		return 0;
+	const int fd = carry_open(path, &status, NULL);
+	if (fd < 0)
+		return -1;
+	status = carry(fd, NULL, &nbytes, &sum, &writing, NULL);
+	close(fd);
+	return status == BRV_OK && nbytes == entry->nbytes && sum == entry->sum ? 1 : -1;
+}
+
+static enum brv_status copy_to(struct tree *t, const char *from, const char *to, const struct manifest_entry *entry)
+{
+	uint64_t nbytes, sum;
+	enum brv_status status;
+	bool writing = false;
+	struct outfile out;
+	const int fd = carry_open(from, &status, t->err);
+	if (fd < 0)
+		return status;
+	status = outfile_open(&out, to, t->options->force, fd, t->err);
+	if (status == BRV_OK)
+		status = carry(fd, &out, &nbytes, &sum, &writing, t->err);
+	if (status == BRV_OK && (nbytes != entry->nbytes || sum != entry->sum))
+		status = fail(t->err, BRV_INPUT, "the file changed while it was copied");
+	if (status == BRV_OK)
+		status = outfile_commit(&out, nbytes, t->err);
+	outfile_abandon(&out);
+	close(fd);
+	return status;
+}
+
+enum brv_status tree_copy_files(struct tree *t)
+{
+	for (size_t i = 0; i < t->manifest.count; i++) {
+		const struct manifest_entry *entry = &t->manifest.entry[i];
+		if (entry->kind != MANIFEST_FILE)
+			continue;
+		char *from = path_join(t->in, entry->path), *to = tree_place(t, t->out, entry->path, "");
+		enum brv_status status = BRV_OK;
+		const int found = from && to ? is_carried(to, entry) : 0;
+		if (!from || !to)
+			status = tree_no_memory(t);
+		else if (found < 0 && !t->options->force)
+			status = fail(t->err, BRV_USAGE, "is there already, with other contents; -f overwrites it");
+		else if (found <= 0)
+			status = copy_to(t, from, to, entry);
+		free(from);
+		free(to);
+		TRY(status);
+		t->report->other_files++;
+	}
+	return BRV_OK;
+}
