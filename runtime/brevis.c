@@ -244,21 +244,27 @@ brv_status_code brv_find_tensor(const brv_archive *archive, const char *name, si
 	return give(BRV_OK, NULL, error);
 }
 
-/* nbytes from `offset` of the data region; the range has been checked. What decoding changes in the archive (lazy.h, idle
- * decoders) is not what the caller's const is about. */
-static brv_status_code decode(const brv_archive *archive, uint64_t offset, void *dst, size_t nbytes, const brv_call *call, brv_error *error)
+/* Ranges that have been checked. What decoding changes in the archive (lazy.h, idle decoders) is not what the caller's const is about. */
+static brv_status_code decode_ranges(const brv_archive *archive, const struct decode_range *range, size_t nranges, const brv_call *call,
+				     brv_error *error)
 {
 	struct error err = { "" };
 	brv_call chosen = { 0 };
 	if (call)
 		memcpy(&chosen, call, MIN(call->struct_nbytes, sizeof chosen));
-	if (!dst && nbytes)
-		return refuse(BRV_USAGE, "the buffer is NULL", error);
 	const struct decode_call inner = {
-		.offset = offset, .nbytes = nbytes, .dst = dst, .pool = pool_team(chosen.pool),
-		.progress = chosen.progress, .progress_context = chosen.progress_context,
+		.range = range, .nranges = nranges, .pool = pool_team(chosen.pool),
+		.progress = chosen.progress, .progress_context = chosen.progress_context, .cancel = chosen.cancel,
 	};
 	return give(decode_data((struct brv_archive *)archive, &inner, &err), &err, error);
+}
+
+static brv_status_code decode(const brv_archive *archive, uint64_t offset, void *dst, size_t nbytes, const brv_call *call, brv_error *error)
+{
+	const struct decode_range range = { offset, nbytes, dst };
+	if (!dst && nbytes)
+		return refuse(BRV_USAGE, "the buffer is NULL", error);
+	return decode_ranges(archive, &range, 1, call, error);
 }
 
 brv_status_code brv_decode_tensor(const brv_archive *archive, uint64_t index, void *dst, size_t dst_nbytes, const brv_call *call,
@@ -283,6 +289,49 @@ brv_status_code brv_decode_range(const brv_archive *archive, uint64_t index, uin
 	if (offset > tensor.data_nbytes || nbytes > tensor.data_nbytes - offset)
 		return refuse(BRV_NOTFOUND, "the range is not inside the tensor", error);
 	return decode(archive, tensor.data_offset + offset, dst, nbytes, call, error);
+}
+
+brv_status_code brv_decode_rows(const brv_archive *archive, uint64_t index, uint64_t first_row, uint64_t rows, void *dst, size_t dst_nbytes,
+				const brv_call *call, brv_error *error)
+{
+	brv_tensor tensor;
+	brv_status_code status = brv_get_tensor(archive, index, &tensor, error);
+	if (status != BRV_SUCCESS)
+		return status;
+	const uint64_t all = tensor.ndim ? tensor.shape[0] : 0;
+	if (first_row > all || rows > all - first_row)
+		return refuse(BRV_NOTFOUND, "the rows are not inside the tensor", error);
+	if (all && tensor.data_nbytes % all)
+		return refuse(BRV_NOTFOUND, "the tensor's rows do not fill whole bytes", error);
+	const uint64_t row_nbytes = all ? tensor.data_nbytes / all : 0;
+	if (dst_nbytes < rows * row_nbytes)
+		return refuse(BRV_USAGE, "the buffer is smaller than the rows", error);
+	return decode(archive, tensor.data_offset + first_row * row_nbytes, dst, rows * row_nbytes, call, error);
+}
+
+brv_status_code brv_decode_list(const brv_archive *archive, const brv_request *request, size_t count, const brv_call *call, brv_error *error)
+{
+	brv_status_code status = BRV_SUCCESS;
+	if (!archive || (!request && count))
+		return refuse(BRV_USAGE, "brv_decode_list: an argument is NULL", error);
+	struct decode_range *range = calloc(count + 1, sizeof(*range));
+	if (!range)
+		return refuse(BRV_MEMORY, "no memory for a list of requests", error);
+	for (size_t i = 0; status == BRV_SUCCESS && i < count; i++) {
+		brv_tensor tensor;
+		status = brv_get_tensor(archive, request[i].tensor, &tensor, error);
+		if (status != BRV_SUCCESS)
+			break;
+		if (request[i].offset > tensor.data_nbytes || request[i].nbytes > tensor.data_nbytes - request[i].offset)
+			status = refuse(BRV_NOTFOUND, "a range is not inside its tensor", error);
+		else if (!request[i].dst && request[i].nbytes)
+			status = refuse(BRV_USAGE, "a buffer is NULL", error);
+		range[i] = (struct decode_range){ tensor.data_offset + request[i].offset, request[i].nbytes, request[i].dst };
+	}
+	if (status == BRV_SUCCESS)
+		status = decode_ranges(archive, range, count, call, error);
+	free(range);
+	return status;
 }
 
 brv_status_code brv_decode_data(const brv_archive *archive, uint64_t offset, void *dst, size_t nbytes, const brv_call *call,

@@ -44,7 +44,7 @@ typedef enum brv_status_code {
 	BRV_E_MEMORY = 7,       /* [6] */
 	BRV_E_VERSION = 8,      /* [4] an archive of a newer format */
 	BRV_E_NOTFOUND = 9,     /* [2] no tensor of that name, or a range outside it */
-	BRV_E_CANCELLED = 10    /* [1] the progress callback said stop */
+	BRV_E_CANCELLED = 10    /* [1] the progress callback or the cancel flag said stop */
 } brv_status_code;
 
 /* One line: what was expected and found, and where. */
@@ -118,17 +118,32 @@ typedef struct brv_call {
 	brv_pool *pool;                 /* NULL: the calling thread alone */
 	brv_progress_fn progress;       /* may be NULL */
 	void *progress_context;
+	const volatile int *cancel;     /* may be NULL; another thread or a signal handler stores something other than 0 there to stop the call */
 } brv_call;
+
+/* nbytes bytes from byte `offset` of a tensor, to dst. */
+typedef struct brv_request {
+	uint64_t tensor, offset;
+	size_t nbytes;
+	void *dst;
+} brv_request;
 
 /* Decoding. dst needs no alignment. call may be NULL.
  *
  * brv_decode_tensor: all data_nbytes of a tensor; dst_nbytes must be at least that.
  * brv_decode_range: nbytes bytes from byte `offset` of a tensor; touches only the chunks that hold them.
+ * brv_decode_rows: rows first_row .. first_row + rows - 1 of its first dimension, where rows are whole bytes; dst_nbytes must be at least that.
+ * brv_decode_list: any number of ranges in one call, spread over the pool's threads together; their buffers must not overlap. If one
+ * request makes no sense nothing is decoded.
  * brv_decode_data: nbytes bytes from byte `offset` of the data region (all tensors one after the other). */
 BRV_API brv_status_code brv_decode_tensor(const brv_archive *archive, uint64_t index, void *dst, size_t dst_nbytes, const brv_call *call,
 					  brv_error *error);
 BRV_API brv_status_code brv_decode_range(const brv_archive *archive, uint64_t index, uint64_t offset, void *dst, size_t nbytes,
 					 const brv_call *call, brv_error *error);
+BRV_API brv_status_code brv_decode_rows(const brv_archive *archive, uint64_t index, uint64_t first_row, uint64_t rows, void *dst,
+					size_t dst_nbytes, const brv_call *call, brv_error *error);
+BRV_API brv_status_code brv_decode_list(const brv_archive *archive, const brv_request *request, size_t count, const brv_call *call,
+					brv_error *error);
 BRV_API brv_status_code brv_decode_data(const brv_archive *archive, uint64_t offset, void *dst, size_t nbytes, const brv_call *call,
 					brv_error *error);
 

@@ -12,8 +12,9 @@ static enum brv_status test_archive(struct cli *cli)
 	brv_get_info(cli->archive, &info);
 	progress_start(&cli->progress, cli->file, cli_shows_progress(cli));
 	/* Without dst and sink, chunks stay in a thread's cache. */
+	const struct decode_range all = { .nbytes = info.data_nbytes };
 	const struct decode_call call = {
-		.nbytes = info.data_nbytes, .pool = pool_team(cli->pool), .progress = progress_update, .progress_context = &cli->progress,
+		.range = &all, .nranges = 1, .pool = pool_team(cli->pool), .progress = progress_update, .progress_context = &cli->progress,
 	};
 	TRY(decode_data(cli->archive, &call, &cli->err));
 	progress_end(&cli->progress);

@@ -57,8 +57,9 @@ static enum brv_status write_data(struct cli *cli, struct outfile *out, const br
 	struct target target = { .out = out, .data_at = 8 + info->header_nbytes };
 	if (out->sequential)
 		return cli_copy(cli, out, 0, info->data_nbytes, target.data_at);
+	const struct decode_range all = { .nbytes = info->data_nbytes };
 	const struct decode_call call = {
-		.nbytes = info->data_nbytes, .sink = write_part, .sink_context = &target, .pool = pool_team(cli->pool),
+		.range = &all, .nranges = 1, .sink = write_part, .sink_context = &target, .pool = pool_team(cli->pool),
 		.progress = progress_update, .progress_context = &cli->progress,
 	};
 	enum brv_status status = decode_data(cli->archive, &call, &cli->err);

@@ -1,9 +1,11 @@
 /* decode.c: from ranges of the data region to chunks, and chunks to threads.
  *
- * The range is cut into cells of about 1 MiB; a cell is the chunks that begin in it, whichever tensors they belong to, so one huge
+ * Ranges are cut into cells of about 1 MiB; a cell is the chunks that begin in it, whichever tensors they belong to, so one huge
  * tensor and ten thousand tiny ones spread alike. A cell's payload is one read, since chunks that follow each other have payloads that do.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/decode.h"
+
+#include <stdlib.h>
 
 #include "common/cpus.h"
 
@@ -38,7 +40,8 @@ static struct position locate(const struct brv_archive *archive, uint64_t offset
 struct job {
 	struct brv_archive *archive;
 	const struct decode_call *call;
-	uint64_t cell_nbytes, ncells, end;
+	uint64_t cell_nbytes, ncells, nbytes;
+	uint64_t *first_cell;           /* of each range; NULL: there is one range */
 	uint64_t next;                  /* cell of a sequential source; under archive->lock */
 	struct decoder **decoder;       /* by worker */
 	pthread_mutex_t lock;           /* of what follows */
@@ -59,20 +62,25 @@ static void fail_cell(struct job *job, uint64_t cell, enum brv_status status, co
 	pthread_mutex_unlock(&job->lock);
 }
 
+static void cancel_cell(struct job *job, uint64_t cell)
+{
+	const struct error err = { "cancelled" };
+	fail_cell(job, cell, BRV_CANCELLED, &err);
+}
+
 static void report_progress(struct job *job, uint64_t cell, uint64_t nbytes)
 {
 	pthread_mutex_lock(&job->lock);
 	job->done_nbytes += nbytes;
-	bool stop = job->call->progress && job->call->progress(job->call->progress_context, job->done_nbytes, job->call->nbytes);
+	bool stop = job->call->progress && job->call->progress(job->call->progress_context, job->done_nbytes, job->nbytes);
 	pthread_mutex_unlock(&job->lock);
-	if (stop) {
-		const struct error err = { "cancelled" };
-		fail_cell(job, cell, BRV_CANCELLED, &err);
-	}
+	if (stop)
+		cancel_cell(job, cell);
 }
 
 /* A cell's chunks, and the part of the output that they hold. */
 struct cell {
+	const struct decode_range *range;
 	struct position at;
 	uint64_t end_chunk;
 	uint64_t low, high;             /* in the data region */
@@ -85,15 +93,32 @@ static uint64_t chunk_offset(struct position at)
 	return at.stream->data_offset + MIN(nbytes, at.stream->data_nbytes);
 }
 
+/* The range that a cell is a part of; *number becomes its number in it. */
+static const struct decode_range *range_of(const struct job *job, uint64_t *number)
+{
+	size_t low = 0, high = job->call->nranges;
+	while (job->first_cell && high - low > 1) {
+		size_t middle = (low + high) / 2;
+		if (job->first_cell[middle] <= *number)
+			low = middle;
+		else
+			high = middle;
+	}
+	*number -= job->first_cell ? job->first_cell[low] : 0;
+	return &job->call->range[low];
+}
+
 /* False if no chunk begins in the cell. */
 static bool find_cell(const struct job *job, uint64_t number, struct cell *cell)
 {
-	uint64_t low = job->call->offset + number * job->cell_nbytes, high = MIN(low + job->cell_nbytes, job->end);
+	cell->range = range_of(job, &number);
+	uint64_t range_end = cell->range->offset + cell->range->nbytes;
+	uint64_t low = cell->range->offset + number * job->cell_nbytes, high = MIN(low + job->cell_nbytes, range_end);
 	struct position end = locate(job->archive, high, true);
 	cell->at = locate(job->archive, low, number > 0);
 	cell->end_chunk = end.chunk;
-	cell->low = number > 0 ? MIN(chunk_offset(cell->at), job->end) : low;
-	cell->high = MIN(chunk_offset(end), job->end);
+	cell->low = number > 0 ? MIN(chunk_offset(cell->at), range_end) : low;
+	cell->high = MIN(chunk_offset(end), range_end);
 	return cell->at.chunk < cell->end_chunk;
 }
 
@@ -101,7 +126,7 @@ static enum brv_status run_cell(const struct job *job, struct decoder *decoder, 
 {
 	const struct decode_call *call = job->call;
 	const struct stream *stream = cell->at.stream;
-	uint8_t *dst = call->dst ? call->dst + (cell->low - call->offset) : NULL;
+	uint8_t *dst = cell->range->dst ? cell->range->dst + (cell->low - cell->range->offset) : NULL;
 	if (call->sink)
 		TRY(decoder_out(decoder, cell->high - cell->low, &dst, err));
 	for (uint64_t chunk = cell->at.chunk; chunk < cell->end_chunk; chunk++) {
@@ -143,6 +168,10 @@ static void do_cell(void *context, uint64_t number, unsigned worker)
 	bool empty = false;
 	if (number > atomic_load(&job->failed_cell))
 		return;
+	if (job->call->cancel && *job->call->cancel) {
+		cancel_cell(job, number);
+		return;
+	}
 	enum brv_status status = BRV_OK;
 	if (!job->decoder[worker])
 		status = decoder_take(job->archive, &job->decoder[worker], &err);
@@ -180,14 +209,40 @@ static enum brv_status spool_refs(struct brv_archive *archive, struct error *err
 	return status;
 }
 
+/* Cuts the ranges into cells: fewer and larger ones for a single thread. */
+static enum brv_status cut_cells(struct job *job, unsigned threads, struct error *err)
+{
+	const struct decode_call *call = job->call;
+	for (size_t i = 0; i < call->nranges; i++)
+		job->nbytes += call->range[i].nbytes;
+	job->cell_nbytes = threads == 1 ? CELL_NBYTES : MIN(MAX(job->nbytes / (4 * threads), (uint64_t)MIN_CELL_NBYTES), (uint64_t)CELL_NBYTES);
+	if (call->nranges > 1) {
+		job->first_cell = malloc(call->nranges * sizeof(*job->first_cell));
+		if (!job->first_cell)
+			return fail(err, BRV_MEMORY, "no memory for a list of %zu ranges", call->nranges);
+	}
+	for (size_t i = 0; i < call->nranges; i++) {
+		if (job->first_cell)
+			job->first_cell[i] = job->ncells;
+		job->ncells += ceil_div(call->range[i].nbytes, job->cell_nbytes);
+	}
+	return BRV_OK;
+}
+
+/* Whether the call reads to the very end, behind which a pipe must have nothing more. */
+static bool reaches_end(const struct job *job)
+{
+	const struct decode_range *last = job->call->nranges ? &job->call->range[job->call->nranges - 1] : NULL;
+	return last && last->offset + last->nbytes == job->archive->data_nbytes;
+}
+
 enum brv_status decode_data(struct brv_archive *archive, const struct decode_call *call, struct error *err)
 {
 	struct decoder *decoders[CPUS_MAX] = { NULL };
 	unsigned threads = call->pool ? pool_threads(call->pool) : 1;
-	struct job job = { .archive = archive, .call = call, .decoder = decoders, .end = call->offset + call->nbytes };
+	struct job job = { .archive = archive, .call = call, .decoder = decoders };
 	TRY(spool_refs(archive, err));
-	job.cell_nbytes = threads == 1 ? CELL_NBYTES : MIN(MAX(call->nbytes / (4 * threads), (uint64_t)MIN_CELL_NBYTES), (uint64_t)CELL_NBYTES);
-	job.ncells = ceil_div(call->nbytes, job.cell_nbytes);
+	TRY(cut_cells(&job, threads, err));
 	atomic_init(&job.failed_cell, UINT64_MAX);
 	pthread_mutex_init(&job.lock, NULL);
 	run_job(&job, call->pool);
@@ -195,9 +250,10 @@ enum brv_status decode_data(struct brv_archive *archive, const struct decode_cal
 		if (decoders[i])
 			decoder_give(decoders[i]);
 	pthread_mutex_destroy(&job.lock);
+	free(job.first_cell);
 	if (job.status != BRV_OK && err)
 		*err = job.err;
-	if (job.status == BRV_OK && job.end == archive->data_nbytes)
+	if (job.status == BRV_OK && reaches_end(&job))
 		return source_expect_end(&archive->source, archive->view.prelude.archive_nbytes, err);
 	return job.status;
 }

@@ -8,16 +8,22 @@
 /* Receives a part of the output: nbytes from byte `offset` of the data region. Called from several threads at once, in any order. */
 typedef enum brv_status decode_sink_fn(void *context, const void *bytes, size_t nbytes, uint64_t offset, struct error *err);
 
-/* A call: nbytes bytes of the data region from `offset` go to dst, or part by part to sink, or (neither) nowhere but through the
- * checksums. */
-struct decode_call {
+/* nbytes bytes of the data region from `offset` go to dst; NULL: to the call's sink or, without one, nowhere but through the checksums. */
+struct decode_range {
 	uint64_t offset, nbytes;
 	uint8_t *dst;
+};
+
+/* Ranges in any order; those of a pipe must ascend. */
+struct decode_call {
+	const struct decode_range *range;
+	size_t nranges;
 	decode_sink_fn *sink;
 	void *sink_context;
 	struct pool *pool;              /* NULL: this thread alone */
 	brv_progress_fn progress;
 	void *progress_context;
+	const volatile int *cancel;     /* may be NULL; not 0: stop */
 };
 enum brv_status decode_data(struct brv_archive *archive, const struct decode_call *call, struct error *err);
 

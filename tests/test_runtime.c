@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "runtime/brevis.h"
+#include "tests/many.h"
 #include "tests/sample.h"
 
 /* The sample as bytes and as an archive opened from them. */
@@ -33,93 +34,6 @@ static void close_sample(struct opened *o)
 	brv_close(o->archive);
 	sample_free(&o->sample);
 	buffer_free(&o->bytes);
-}
-
-static uint8_t data_byte(uint64_t at) { return (uint8_t)(at * 2654435761u >> 13); }
-
-/* An archive of many U8 tensors "t0", "t1", ... of size(i) bytes, chunks of 4096; byte k of the data region is data_byte(k). */
-static void write_many(unsigned count, uint64_t (*size)(unsigned), struct buffer *out)
-{
-	struct buffer header = { 0 }, indx = { 0 }, sums = { 0 }, payload = { 0 };
-	struct ar_prelude prelude = { 0 };
-	uint8_t zero[AR_PRELUDE_NBYTES] = { 0 }, instr[16] = { OP_LIT_RAW, 8 };
-	uint64_t at = 0;
-	for (unsigned i = 0; i < count; i++) {
-		char name[32];
-		buffer_put(&header, name, (size_t)snprintf(name, sizeof name, "\"t%u\",", i));
-	}
-	buffer_put_varint(&indx, 1 + count);
-	static const uint8_t header_kind[1] = { AR_HEADER };
-	buffer_put(&indx, header_kind, 1);
-	buffer_put_varint(&indx, header.nbytes);
-	buffer_put_u8(&indx, 8);
-	buffer_put_varint(&indx, 1 << 16);
-	buffer_put_varint(&indx, 1);
-	buffer_put_varint(&indx, 0);
-	for (uint64_t k = 0; k < header.nbytes; k += 1 << 16) {
-		uint64_t n = MIN(header.nbytes - k, (uint64_t)1 << 16);
-		buffer_put_varint(&indx, n);
-		buffer_put_u64(&sums, XXH3_64bits(header.data + k, n));
-	}
-	buffer_put(&payload, header.data, header.nbytes);
-	for (unsigned i = 0; i < count; i++) {
-		char name[32];
-		uint64_t n = size(i);
-		buffer_put_u8(&indx, AR_TENSOR);
-		buffer_put_zigzag(&indx, i ? 3 : 1);
-		buffer_put_varint(&indx, 2 * (uint64_t)snprintf(name, sizeof name, "t%u", i));
-		buffer_put_u8(&indx, 4);
-		buffer_put_varint(&indx, 1);
-		buffer_put_varint(&indx, n);
-		buffer_put_u8(&indx, 8);
-		buffer_put_varint(&indx, 4096);
-		buffer_put_varint(&indx, 0);
-		buffer_put_varint(&indx, n > 0);
-		if (n > 0)
-			buffer_put_varint(&indx, 0);
-		for (uint64_t k = 0; k < n; k += 4096) {
-			uint64_t part = MIN(n - k, (uint64_t)4096);
-			uint8_t *bytes = buffer_grow(&payload, part);
-			for (uint64_t b = 0; b < part; b++)
-				bytes[b] = data_byte(at++);
-			buffer_put_varint(&indx, part);
-			buffer_put_u64(&sums, XXH3_64bits(bytes, part));
-		}
-	}
-	*out = (struct buffer){ 0 };
-	buffer_put(out, zero, sizeof zero);
-	buffer_put_varint(out, 1);
-	buffer_put_varint(out, 1);
-	buffer_put(out, instr, 16);
-	prelude.section[AR_CODE].stored_nbytes = 18;
-	buffer_put_varint(out, 0);
-	prelude.section[AR_TABL].stored_nbytes = 1;
-	buffer_put(out, indx.data, indx.nbytes);
-	prelude.section[AR_INDX].stored_nbytes = indx.nbytes;
-	buffer_put(out, sums.data, sums.nbytes);
-	prelude.section[AR_SUMS].stored_nbytes = sums.nbytes;
-	for (unsigned i = 0; i < AR_SECTIONS; i++)
-		prelude.section[i].decoded_nbytes = prelude.section[i].stored_nbytes;
-	prelude.sections_sum = XXH3_64bits(out->data + AR_PRELUDE_NBYTES, out->nbytes - AR_PRELUDE_NBYTES);
-	buffer_put(out, payload.data, payload.nbytes);
-	prelude.payload_nbytes = payload.nbytes;
-	prelude.archive_nbytes = out->nbytes;
-	prelude_write(&prelude, out->data);
-	buffer_free(&header);
-	buffer_free(&indx);
-	buffer_free(&sums);
-	buffer_free(&payload);
-}
-
-/* Sizes from nothing to some chunks, and one tensor of 5 MiB among them. */
-static uint64_t mixed_size(unsigned i) { return i == 700 ? 5 << 20 : i % 7 == 0 ? 0 : i * 37 % 9000; }
-
-static bool is_data(const uint8_t *bytes, uint64_t offset, uint64_t nbytes)
-{
-	for (uint64_t i = 0; i < nbytes; i++)
-		if (bytes[i] != data_byte(offset + i))
-			return false;
-	return true;
 }
 
 Test(runtime, describes)
@@ -223,7 +137,7 @@ Test(runtime, many_tensors_any_threads)
 	brv_archive *archive;
 	brv_error error;
 	brv_info info;
-	write_many(1500, mixed_size, &bytes);
+	many_write(1500, many_mixed_size, &bytes);
 	cr_assert_eq(brv_open_memory(bytes.data, bytes.nbytes, NULL, &archive, &error), BRV_SUCCESS, "%s", error.text);
 	brv_get_info(archive, &info);
 	uint8_t *got = malloc(info.data_nbytes);
@@ -233,11 +147,11 @@ Test(runtime, many_tensors_any_threads)
 		const brv_call call = { .struct_nbytes = sizeof call, .pool = pool };
 		memset(got, 0, info.data_nbytes);
 		cr_assert_eq(brv_decode_data(archive, 0, got, info.data_nbytes, &call, &error), BRV_SUCCESS, "%s", error.text);
-		cr_assert(is_data(got, 0, info.data_nbytes), "%u threads", threads);
+		cr_assert(many_is_data(got, 0, info.data_nbytes), "%u threads", threads);
 		for (uint64_t from = 1; from < info.data_nbytes; from = from * 3 + 1) {
 			uint64_t n = (info.data_nbytes - from) / 2 + 1;
 			cr_assert_eq(brv_decode_data(archive, from, got, n, &call, &error), BRV_SUCCESS, "%s", error.text);
-			cr_assert(is_data(got, from, n));
+			cr_assert(many_is_data(got, from, n));
 		}
 		brv_pool_free(pool);
 	}
@@ -259,7 +173,7 @@ static void *call_often(void *context)
 	caller->ok = true;
 	for (unsigned i = 0; i < 20; i++)
 		caller->ok = caller->ok && brv_decode_data(caller->archive, caller->from, got, caller->nbytes, NULL, NULL) == BRV_SUCCESS &&
-			     is_data(got, caller->from, caller->nbytes);
+			     many_is_data(got, caller->from, caller->nbytes);
 	free(got);
 	return NULL;
 }
@@ -270,7 +184,7 @@ Test(runtime, several_callers_at_once)
 	brv_archive *archive;
 	struct caller caller[4];
 	pthread_t thread[4];
-	write_many(200, mixed_size, &bytes);
+	many_write(200, many_mixed_size, &bytes);
 	cr_assert_eq(brv_open_memory(bytes.data, bytes.nbytes, NULL, &archive, NULL), BRV_SUCCESS);
 	for (unsigned i = 0; i < 4; i++) {
 		caller[i] = (struct caller){ archive, 1000 * i, 100000, false };
@@ -356,7 +270,7 @@ static void decode_pipe(const struct buffer *bytes, size_t nbytes, unsigned thre
 		uint8_t *got = malloc(info.data_nbytes);
 		status = brv_decode_data(archive, 0, got, info.data_nbytes, &call, &error);
 		if (status == BRV_SUCCESS)
-			cr_expect(data ? memcmp(got, data, info.data_nbytes) == 0 : is_data(got, 0, info.data_nbytes));
+			cr_expect(data ? memcmp(got, data, info.data_nbytes) == 0 : many_is_data(got, 0, info.data_nbytes));
 		free(got);
 		brv_pool_free(pool);
 	}
@@ -377,7 +291,7 @@ Test(runtime, pipes)
 	decode_pipe(&o.bytes, o.bytes.nbytes - 1, 1, BRV_E_DAMAGED, NULL);
 	buffer_put_u8(&o.bytes, 0);
 	decode_pipe(&o.bytes, o.bytes.nbytes - 1, 1, BRV_SUCCESS, o.sample.data.data);
-	write_many(1500, mixed_size, &bytes);
+	many_write(1500, many_mixed_size, &bytes);
 	decode_pipe(&bytes, bytes.nbytes, 1, BRV_SUCCESS, NULL);
 	decode_pipe(&bytes, bytes.nbytes, 4, BRV_SUCCESS, NULL);
 	decode_pipe(&bytes, bytes.nbytes - 1, 4, BRV_E_DAMAGED, NULL);
@@ -489,7 +403,7 @@ Test(runtime, progress_and_cancel)
 	brv_info info;
 	brv_pool *pool;
 	struct told told = { 0 };
-	write_many(1500, mixed_size, &bytes);
+	many_write(1500, many_mixed_size, &bytes);
 	cr_assert_eq(brv_open_memory(bytes.data, bytes.nbytes, NULL, &archive, &error), BRV_SUCCESS);
 	cr_assert_eq(brv_pool_create(3, &pool, &error), BRV_SUCCESS);
 	brv_get_info(archive, &info);
@@ -514,7 +428,7 @@ Test(runtime, damage_stays_local)
 	brv_archive *archive;
 	brv_error error;
 	uint8_t got[9000];
-	write_many(100, mixed_size, &bytes);
+	many_write(100, many_mixed_size, &bytes);
 	bytes.data[bytes.nbytes - 1] ^= 1;
 	cr_assert_eq(brv_open_memory(bytes.data, bytes.nbytes, NULL, &archive, &error), BRV_SUCCESS);
 	cr_expect_eq(brv_decode_tensor(archive, 99, got, sizeof got, NULL, &error), BRV_E_DAMAGED);
