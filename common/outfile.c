@@ -170,6 +170,8 @@ static enum brv_status commit_file(struct outfile *out, uint64_t nbytes, struct 
 		return fail_errno(err, "cannot set the size of the output");
 	if (fsync(out->fd) != 0)
 		return fail_errno(err, "cannot write the output to disk");
+	if (out->drop_cache)
+		posix_fadvise(out->fd, 0, 0, POSIX_FADV_DONTNEED);
 	if (rename_to_target(out) != 0) {
 		if (errno == EEXIST)
 			return fail(err, BRV_USAGE, "the file appeared meanwhile; -f overwrites it");

@@ -12,6 +12,7 @@ struct outfile {
 	int fd;
 	bool sequential;                /* no pwrite to earlier offsets, no commit: a pipe or a device */
 	bool force;
+	bool drop_cache;                /* set it after outfile_open(): what was written leaves the page cache once it is on the disk */
 	uint64_t at;                    /* if sequential: end of what was written so far */
 	char *path, *temporary;         /* owned; temporary NULL if sequential */
 	int slot;                       /* of the signal handler's list, -1: none */

@@ -182,3 +182,22 @@ void sync_directory_of(const char *path)
 	fsync(fd);
 	close(fd);
 }
+
+int temporary_unnamed(void)
+{
+	const char *directory = getenv("TMPDIR");
+	char path[4096];
+	if (!directory || !*directory)
+		directory = "/tmp";
+	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return fd;
+	if ((size_t)snprintf(path, sizeof path, "%s/brevis-XXXXXX", directory) >= sizeof path) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	return fd;
+}

@@ -17,6 +17,9 @@ bool temporary_lock(int fd);
 /* Removes temporaries of the same target, files and directories, whose writers are gone. Never fails: what it cannot remove stays. */
 void temporary_remove_stale(const char *path);
 
+/* A file without a name in TMPDIR (/tmp), for reading and writing; -1 and errno. */
+int temporary_unnamed(void);
+
 /* Bytes of "dir/" in front of the last name of a path; 0: it has no directory. */
 int directory_length(const char *path);
 

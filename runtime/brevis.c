@@ -120,6 +120,7 @@ static brv_status_code open_source(const struct source *source, const brv_option
 	archive->source = *source;
 	archive->memory_limit = chosen.memory_limit ? chosen.memory_limit : DEFAULT_MEMORY_LIMIT;
 	archive->checksums = !chosen.no_checksums;
+	archive->source.drop_cache = chosen.drop_cache;
 	pthread_mutex_init(&archive->lock, NULL);
 	pthread_mutex_init(&archive->lazy.lock, NULL);
 	enum brv_status status = open_stages(archive, &err);

@@ -67,6 +67,7 @@ typedef struct brv_options {
 	size_t struct_nbytes;           /* sizeof(brv_options): lets later versions add fields */
 	uint64_t memory_limit;          /* most bytes that the archive object and its calls may allocate together; 0: 4 GiB */
 	int no_checksums;               /* 1: do not compare decoded chunks with their checksums (damage may go unseen) */
+	int drop_cache;                 /* 1: bytes that were read from a file leave the page cache again */
 } brv_options;
 
 /* Opens an archive: reads and checks everything but the payload and the bodies of tables, which are checked when they are used.

@@ -15,10 +15,12 @@ static const struct cli_command commands[] = {
 	{ "list", "ARCHIVE", "the tensors: type, shape, sizes, program", 1, 1, cmd_list },
 	{ "show", "ARCHIVE TENSOR", "a tensor's program and what each part of it costs", 2, 2, cmd_show },
 	{ "cat", "ARCHIVE TENSOR[i:j]", "a tensor, or its rows i to j - 1, as raw bytes on stdout", 2, 2, cmd_cat },
+	{ "bench", "ARCHIVE", "read, decode, test, write: GB/s by thread count and instruction set, beside memcpy and a copy", 1, 1, cmd_bench },
 	{ "cpu", "", "what was detected, what is used and why", 0, 0, cmd_cpu },
 };
 
-enum long_only { OPTION_JSON = 256, OPTION_NO_PROGRESS };
+enum { MAX_REPEATS = 99 };
+enum long_only { OPTION_JSON = 256, OPTION_NO_PROGRESS, OPTION_DROP_CACHE, OPTION_METRICS, OPTION_REPEAT };
 static const char short_options[] = ":o:cfqvT:M:Vh";
 static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },
@@ -30,6 +32,9 @@ static const struct option long_options[] = {
 	{ "memory", required_argument, NULL, 'M' },
 	{ "json", no_argument, NULL, OPTION_JSON },
 	{ "no-progress", no_argument, NULL, OPTION_NO_PROGRESS },
+	{ "drop-cache", no_argument, NULL, OPTION_DROP_CACHE },
+	{ "metrics", required_argument, NULL, OPTION_METRICS },
+	{ "repeat", required_argument, NULL, OPTION_REPEAT },
 	{ "version", no_argument, NULL, 'V' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
@@ -46,6 +51,9 @@ static void print_help(FILE *out)
 	      "  -f, --force          overwrite an existing file\n"
 	      "  -T, --threads N      threads to use, 0 for all this process may use\n"
 	      "  -M, --memory SIZE    most memory to use for decoding: 512M, 2G (default 4G)\n"
+	      "      --drop-cache     leave nothing of the archive and the output in the page cache; bench: read from the disk\n"
+	      "      --repeat N       bench: rounds (default 5)\n"
+	      "      --metrics FILE   bench: write the figures as Prometheus text too\n"
 	      "  -q, --quiet          print errors only\n"
 	      "  -v, --verbose        say what was done\n"
 	      "      --json           print results as JSON\n"
@@ -139,6 +147,13 @@ static int parse_option(struct cli *cli, int option, char **argv)
 	case 'M':
 		if (!text_size(optarg, &cli->memory_limit) || cli->memory_limit == 0)
 			return 1 + usage_error("expected a size such as 512M, found", optarg);
+		return 0;
+	case OPTION_DROP_CACHE: cli->drop_cache = true; return 0;
+	case OPTION_METRICS: cli->metrics = optarg; return 0;
+	case OPTION_REPEAT:
+		if (!text_number(optarg, 1, MAX_REPEATS, &number))
+			return 1 + usage_error("expected a number of rounds up to 99, found", optarg);
+		cli->repeats = (unsigned)number;
 		return 0;
 	case 'V': printf("brevis %s\n", BRV_VERSION_STRING); return 1 + finish(0);
 	case 'h': print_help(stdout); return 1 + finish(0);

@@ -21,7 +21,8 @@ static enum brv_status take(struct cli *cli, brv_status_code status, const brv_e
 
 enum brv_status cli_open(struct cli *cli, const char *file)
 {
-	const brv_options options = { .struct_nbytes = sizeof options, .memory_limit = cli->memory_limit };
+	const brv_options options = { .struct_nbytes = sizeof options, .memory_limit = cli->memory_limit,
+				      .drop_cache = cli->drop_cache };
 	brv_error error;
 	bool is_stdin = strcmp(file, "-") == 0;
 	cli->file = cli->about = is_stdin ? "stdin" : file;

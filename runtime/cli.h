@@ -13,7 +13,9 @@
 struct cli {
 	const char *output;             /* -o, NULL: not given */
 	bool force, quiet, verbose, json, no_progress;
-	unsigned threads;
+	unsigned threads, repeats;      /* repeats 0: the default */
+	bool drop_cache;
+	const char *metrics;            /* a file, or NULL */
 	uint64_t memory_limit;          /* 0: the library's default */
 
 	/* Of the archive that is open; closed by cli_close_archive(). */
@@ -37,7 +39,7 @@ struct cli_command {
 	int min_args, max_args;
 	cli_fn *run;
 };
-cli_fn cmd_unpack, cmd_test, cmd_list, cmd_show, cmd_cat, cmd_cpu;
+cli_fn cmd_unpack, cmd_test, cmd_list, cmd_show, cmd_cat, cmd_bench, cmd_cpu;
 
 /* Opens an archive, and makes a pool of cli->threads if there is none yet. */
 enum brv_status cli_open(struct cli *cli, const char *file);

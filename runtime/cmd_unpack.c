@@ -103,6 +103,7 @@ enum brv_status unpack_archive(struct cli *cli, const char *path, bool force)
 	if (to_stdout && isatty(STDOUT_FILENO))
 		return fail(&cli->err, BRV_USAGE, "will not write a checkpoint to a terminal: use -o FILE");
 	TRY(outfile_open(&out, path, force, cli->fd, &cli->err));
+	out.drop_cache = cli->drop_cache;
 	brv_get_info(cli->archive, &info);
 	progress_start(&cli->progress, cli->file, cli_shows_progress(cli));
 	enum brv_status status = write_file(cli, &out, &info);

@@ -19,6 +19,7 @@ static enum brv_status copy_file(struct cli *cli, const struct cli_dir *dir, con
 	uint64_t nbytes;
 	cli->about = cli->target = path;
 	TRY(outfile_open(&out, path, force, -1, &cli->err));
+	out.drop_cache = cli->drop_cache;
 	enum brv_status status = cli_dir_carry(cli, dir, entry, &out, &nbytes);
 	if (status == BRV_OK) {
 		cli->about = path;

@@ -9,7 +9,7 @@
 
 #include "common/cpus.h"
 
-enum { MIN_CELL_NBYTES = 1 << 16 };
+enum { MIN_CELL_NBYTES = 1 << 16, AHEAD_NBYTES = 8 << 20 };
 
 /* A chunk of the data region: its tensor and its number in the whole archive. */
 struct position {
@@ -141,6 +141,17 @@ static enum brv_status run_cell(const struct job *job, struct decoder *decoder, 
 	return call->sink ? call->sink(call->sink_context, dst, cell->high - cell->low, cell->low, err) : BRV_OK;
 }
 
+/* The payload of the range behind the cell: it is wanted next, by whichever thread. */
+static void read_ahead(struct job *job, const struct cell *cell)
+{
+	const struct view *view = &job->archive->view;
+	const uint64_t end = locate(job->archive, cell->range->offset + cell->range->nbytes, true).chunk;
+	if (cell->end_chunk >= end)
+		return;
+	const uint64_t from = view->chunk[cell->end_chunk].payload_offset, to = view->chunk[end - 1].payload_offset + view->chunk[end - 1].payload_nbytes;
+	source_ahead(&job->archive->source, view->payload_offset + from, MIN(to - from, (uint64_t)AHEAD_NBYTES));
+}
+
 /* Finds the cell and loads its payload. A pipe has to be read in order, so there the next cell is taken and read under a lock. */
 static enum brv_status start_cell(struct job *job, struct decoder *decoder, uint64_t *number, struct cell *cell, bool *empty,
 				  struct error *err)
@@ -156,6 +167,8 @@ static enum brv_status start_cell(struct job *job, struct decoder *decoder, uint
 		status = decoder_load(decoder, cell->at.chunk, cell->end_chunk, err);
 	if (ordered)
 		pthread_mutex_unlock(&job->archive->lock);
+	else if (!*empty && status == BRV_OK)
+		read_ahead(job, cell);
 	return status;
 }
 

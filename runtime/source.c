@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
+
+#include "common/temporary.h"
 
 enum { READ_MAX = 1 << 30, SKIP_NBYTES = 1 << 16, SPOOL_NBYTES = 1 << 20 };
 
@@ -29,6 +32,27 @@ static int read_at(int fd, uint64_t offset, uint8_t *at, size_t nbytes)
 		nbytes -= (size_t)done;
 	}
 	return 0;
+}
+
+/* Of a file, first what the page cache has: whether a read has to wait, and reading ahead pays, is known only so. */
+static int read_file(struct source *source, uint64_t offset, uint8_t *at, size_t nbytes)
+{
+	const struct iovec part = { at, MIN(nbytes, (size_t)READ_MAX) };
+	const ssize_t cached = preadv2(source->fd, &part, 1, (off_t)offset, RWF_NOWAIT);
+	const size_t done = cached > 0 ? (size_t)cached : 0;
+	const bool wait = done < nbytes;
+	if (wait != atomic_load_explicit(&source->waits, memory_order_relaxed))
+		atomic_store_explicit(&source->waits, wait, memory_order_relaxed);
+	const int number = read_at(source->fd, offset + done, at + done, nbytes - done);
+	if (source->drop_cache)
+		posix_fadvise(source->fd, (off_t)offset, (off_t)nbytes, POSIX_FADV_DONTNEED);
+	return number;
+}
+
+void source_ahead(const struct source *source, uint64_t offset, uint64_t nbytes)
+{
+	if (source->fd >= 0 && source->nbytes != UINT64_MAX && nbytes && atomic_load_explicit(&source->waits, memory_order_relaxed))
+		posix_fadvise(source->fd, (off_t)offset, (off_t)nbytes, POSIX_FADV_WILLNEED);
 }
 
 /* The next nbytes of a pipe. */
@@ -74,7 +98,7 @@ static int read_any(struct source *source, uint64_t offset, void *buffer, size_t
 	}
 	if (source->fd < 0)
 		return nbytes ? source->reader.read(source->reader.context, offset, buffer, nbytes) : 0;
-	return source->nbytes == UINT64_MAX ? read_pipe(source, offset, buffer, nbytes) : read_at(source->fd, offset, buffer, nbytes);
+	return source->nbytes == UINT64_MAX ? read_pipe(source, offset, buffer, nbytes) : read_file(source, offset, buffer, nbytes);
 }
 
 enum brv_status source_read(struct source *source, uint64_t offset, void *buffer, size_t nbytes, struct error *err)
@@ -137,26 +161,6 @@ void source_free(struct source *source)
 	*source = (struct source){ .fd = -1, .spool_fd = -1 };
 }
 
-/* A file without a name in TMPDIR; -1 and errno. */
-static int open_unlinked(void)
-{
-	const char *directory = getenv("TMPDIR");
-	char path[4096];
-	if (!directory || !*directory)
-		directory = "/tmp";
-	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		return fd;
-	if ((size_t)snprintf(path, sizeof path, "%s/brevis-XXXXXX", directory) >= sizeof path) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(path);
-	return fd;
-}
-
 static int write_all(int fd, const uint8_t *at, size_t nbytes)
 {
 	while (nbytes > 0) {
@@ -176,7 +180,7 @@ enum brv_status source_spool(struct source *source, uint64_t end, struct error *
 	uint8_t *buffer = malloc(SPOOL_NBYTES);
 	int number = buffer ? 0 : ENOMEM, fd = -1;
 	uint64_t start = source->at;
-	if (number == 0 && (fd = open_unlinked()) < 0)
+	if (number == 0 && (fd = temporary_unnamed()) < 0)
 		number = errno;
 	while (number == 0 && source->at < end) {
 		size_t part = MIN(end - source->at, (uint64_t)SPOOL_NBYTES);

@@ -1,0 +1,351 @@
+/* cmd_bench.c: `brevis bench`: reading, decoding, checking and writing apart, beside memcpy and a copy of the file in the same run.
+ *
+ * All rows are measured once in each round, one after the other, so that what disturbs a machine for a while disturbs all of them; a ratio is the
+ * median of the ratios within the rounds. SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/cmd_bench.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/pool.h"
+#include "common/temporary.h"
+#include "runtime/decode.h"
+
+enum { DEFAULT_REPEATS = 5, COPY_NBYTES = 1 << 20 };
+#define DEFAULT_LIMIT (4ull << 30)
+
+/* What the runs work on. */
+struct ground {
+	struct bench *bench;
+	uint8_t *bytes;                 /* the archive; NULL: it is decoded from its file */
+	brv_archive *memory;            /* opened on bytes, or cli->archive */
+	uint8_t *dst, *src;             /* bench->nbytes each, written to */
+	int out, copy;                  /* files without names */
+	struct pool *team[BENCH_MAX_ROWS];      /* by row: plain threads for memcpy */
+	brv_pool *pool[BENCH_MAX_ROWS];         /* by row */
+	uint64_t seen;                  /* what keeps the compiler from leaving out reads */
+};
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* --- The runs. --- */
+
+struct slices {
+	uint8_t *dst;
+	const uint8_t *src;
+	uint64_t nbytes;
+	unsigned threads;
+};
+
+static void copy_slice(void *context, uint64_t i, unsigned worker)
+{
+	const struct slices *s = context;
+	const uint64_t from = s->nbytes * i / s->threads, end = s->nbytes * (i + 1) / s->threads;
+	(void)worker;
+	memcpy(s->dst + from, s->src + from, end - from);
+}
+
+static enum brv_status run_memcpy(struct ground *g, unsigned i, const struct bench_row *row)
+{
+	struct slices slices = { g->dst, g->src, row->nbytes, row->threads };
+	pool_run(g->team[i], row->threads, copy_slice, &slices);
+	return BRV_OK;
+}
+
+static enum brv_status run_read(struct ground *g, unsigned i, const struct bench_row *row)
+{
+	const int fd = g->bench->cli->fd;
+	(void)i;
+	if (g->bench->cli->drop_cache)
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	for (uint64_t at = 0; at < row->nbytes;) {
+		const ssize_t n = pread(fd, g->src, MIN((uint64_t)COPY_NBYTES, g->bench->nbytes), (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? fail_errno(&g->bench->cli->err, "cannot read") : fail(&g->bench->cli->err, BRV_DAMAGED, "it became shorter");
+		at += (uint64_t)n;
+		g->seen += g->src[0];
+	}
+	return BRV_OK;
+}
+
+static enum brv_status run_decode(struct ground *g, unsigned i, const struct bench_row *row)
+{
+	const struct decode_range range = { 0, row->nbytes, row->phase == BENCH_DECODE ? g->dst : NULL };
+	const struct decode_call call = { .range = &range, .nranges = 1, .pool = pool_team(g->pool[i]) };
+	g->memory->kernels = row->set;
+	g->memory->checksums = row->checksums;
+	return decode_data(g->memory, &call, &g->bench->cli->err);
+}
+
+static enum brv_status write_part(int fd, const uint8_t *bytes, size_t nbytes, uint64_t offset, struct error *err)
+{
+	while (nbytes) {
+		const ssize_t n = pwrite(fd, bytes, nbytes, (off_t)offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return fail_errno(err, "cannot write a temporary file (in TMPDIR)");
+		bytes += n, nbytes -= (size_t)n, offset += (size_t)n;
+	}
+	return BRV_OK;
+}
+
+static enum brv_status run_write(struct ground *g, unsigned i, const struct bench_row *row)
+{
+	(void)i;
+	for (uint64_t at = 0; at < row->nbytes; at += COPY_NBYTES)
+		TRY(write_part(g->out, g->dst + at, MIN(row->nbytes - at, (uint64_t)COPY_NBYTES), at, &g->bench->cli->err));
+	return BRV_OK;
+}
+
+/* decode_sink_fn */
+static enum brv_status sink(void *context, const void *bytes, size_t nbytes, uint64_t offset, struct error *err)
+{
+	const struct ground *g = context;
+	return write_part(g->out, bytes, nbytes, offset, err);
+}
+
+static enum brv_status run_unpack(struct ground *g, unsigned i, const struct bench_row *row)
+{
+	brv_archive *archive = g->bench->cli->archive;
+	const struct decode_range range = { 0, row->nbytes, NULL };
+	const struct decode_call call = { .range = &range, .nranges = 1, .sink = sink, .sink_context = g, .pool = pool_team(g->pool[i]) };
+	archive->kernels = row->set;
+	archive->checksums = row->checksums;
+	return decode_data(archive, &call, &g->bench->cli->err);
+}
+
+static enum brv_status run_copy(struct ground *g, unsigned i, const struct bench_row *row)
+{
+	(void)i;
+	for (uint64_t at = 0; at < row->nbytes;) {
+		const ssize_t n = pread(g->out, g->src, MIN(MIN((uint64_t)COPY_NBYTES, g->bench->nbytes), row->nbytes - at), (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return fail_errno(&g->bench->cli->err, "cannot read a temporary file back");
+		TRY(write_part(g->copy, g->src, (size_t)n, at, &g->bench->cli->err));
+		at += (uint64_t)n;
+	}
+	return BRV_OK;
+}
+
+/* Runs, and the file that has to be empty before. */
+static enum brv_status (*const runs[BENCH_PHASES])(struct ground *, unsigned, const struct bench_row *) = {
+	[BENCH_MEMCPY] = run_memcpy, [BENCH_READ] = run_read,	[BENCH_DECODE] = run_decode, [BENCH_TEST] = run_decode,
+	[BENCH_WRITE] = run_write,   [BENCH_UNPACK] = run_unpack, [BENCH_COPY] = run_copy,
+};
+
+static enum brv_status run_row(struct ground *g, unsigned i, unsigned round)
+{
+	struct bench_row *row = &g->bench->row[i];
+	const int file = row->phase == BENCH_WRITE || row->phase == BENCH_UNPACK ? g->out : row->phase == BENCH_COPY ? g->copy : -1;
+	if (file >= 0 && ftruncate(file, 0) != 0)
+		return fail_errno(&g->bench->cli->err, "cannot empty a temporary file");
+	if (row->phase == BENCH_UNPACK && g->bench->cli->drop_cache)
+		posix_fadvise(g->bench->cli->fd, 0, 0, POSIX_FADV_DONTNEED);
+	const double start = now();
+	TRY(runs[row->phase](g, i, row));
+	row->seconds[round] = now() - start;
+	return BRV_OK;
+}
+
+/* --- Which rows there are. --- */
+
+static struct bench_row *add_row(struct bench *b, enum bench_phase phase, const struct kn_set *set, unsigned threads, bool checksums)
+{
+	if (b->nrows == BENCH_MAX_ROWS)
+		return NULL;
+	struct bench_row *row = &b->row[b->nrows++];
+	*row = (struct bench_row){ .phase = phase, .set = set, .threads = threads, .checksums = checksums, .nbytes = b->nbytes };
+	if (phase == BENCH_READ)
+		row->nbytes = b->info.archive_nbytes;
+	return row;
+}
+
+/* 1, 2, 4, ... and the most. */
+static unsigned next_threads(const struct bench *b, unsigned threads)
+{
+	return threads == b->max_threads ? UINT32_MAX : MIN(2 * threads, b->max_threads);
+}
+
+static void add_rows(struct bench *b)
+{
+	const struct kn_set *used = b->cli->archive->kernels;
+	for (unsigned t = 1; t != UINT32_MAX; t = next_threads(b, t))
+		add_row(b, BENCH_MEMCPY, NULL, t, false);
+	add_row(b, BENCH_READ, NULL, 1, false);
+	for (unsigned s = 0; kn_sets[s]; s++)
+		if (kn_sets[s] != used && kn_sets[s]->supported() && !getenv("BREVIS_ISA"))
+			add_row(b, BENCH_DECODE, kn_sets[s], 1, false);
+	for (unsigned t = 1; t != UINT32_MAX; t = next_threads(b, t)) {
+		add_row(b, BENCH_DECODE, used, t, false);
+		add_row(b, BENCH_DECODE, used, t, true);
+		add_row(b, BENCH_TEST, used, t, true);
+	}
+	add_row(b, BENCH_WRITE, NULL, 1, false);
+	for (unsigned t = 1; t != UINT32_MAX; t = next_threads(b, t))
+		add_row(b, BENCH_UNPACK, used, t, true);
+	add_row(b, BENCH_COPY, NULL, 1, false);
+}
+
+/* --- The ground. --- */
+
+static enum brv_status take(struct bench *b, brv_status_code status, const brv_error *error)
+{
+	if (status != BRV_SUCCESS)
+		memcpy(b->cli->err.text, error->text, sizeof b->cli->err.text);
+	return (enum brv_status)status;
+}
+
+/* Reads the archive into memory if it and the output fit the limit. */
+static enum brv_status hold_archive(struct ground *g)
+{
+	struct bench *b = g->bench;
+	const uint64_t limit = b->cli->memory_limit ? b->cli->memory_limit : DEFAULT_LIMIT, nbytes = b->info.archive_nbytes;
+	const brv_options options = { .struct_nbytes = sizeof options, .memory_limit = limit };
+	brv_error error;
+
+	g->memory = b->cli->archive;
+	b->in_memory = nbytes <= limit / 2 && b->cli->fd >= 0;
+	b->nbytes = MIN(b->info.data_nbytes, (b->in_memory ? limit - nbytes : limit) / 4);
+	if (!b->in_memory)
+		return BRV_OK;
+	g->bytes = malloc(nbytes + 1);
+	if (!g->bytes)
+		return fail(&b->cli->err, BRV_MEMORY, "no memory for the archive");
+	for (uint64_t at = 0; at < nbytes;) {
+		const ssize_t n = pread(b->cli->fd, g->bytes + at, nbytes - at, (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? fail_errno(&b->cli->err, "cannot read") : fail(&b->cli->err, BRV_DAMAGED, "it became shorter");
+		at += (uint64_t)n;
+	}
+	return take(b, brv_open_memory(g->bytes, nbytes, &options, &g->memory, &error), &error);
+}
+
+static enum brv_status make_ground(struct ground *g)
+{
+	struct bench *b = g->bench;
+	brv_error error;
+	TRY(hold_archive(g));
+	g->dst = malloc(b->nbytes + 1), g->src = malloc(b->nbytes + 1);
+	if (!g->dst || !g->src)
+		return fail(&b->cli->err, BRV_MEMORY, "no memory for %llu bytes twice", (unsigned long long)b->nbytes);
+	memset(g->dst, 1, b->nbytes);
+	memset(g->src, 2, b->nbytes);
+	g->out = temporary_unnamed(), g->copy = temporary_unnamed();
+	if (g->out < 0 || g->copy < 0)
+		return fail_errno(&b->cli->err, "cannot create a temporary file (in TMPDIR)");
+	add_rows(b);
+	for (unsigned i = 0; i < b->nrows; i++) {
+		if (b->row[i].phase == BENCH_MEMCPY)
+			TRY(alloc_pool(b->row[i].threads, &g->team[i], &b->cli->err));
+		else if (b->row[i].set)
+			TRY(take(b, brv_pool_create(b->row[i].threads, &g->pool[i], &error), &error));
+	}
+	return BRV_OK;
+}
+
+static void free_ground(struct ground *g)
+{
+	for (unsigned i = 0; i < g->bench->nrows; i++) {
+		free_pool(g->team[i]);
+		brv_pool_free(g->pool[i]);
+	}
+	if (g->bytes && g->memory != g->bench->cli->archive)
+		brv_close(g->memory);
+	if (g->out >= 0)
+		close(g->out);
+	if (g->copy >= 0)
+		close(g->copy);
+	free(g->bytes);
+	free(g->dst);
+	free(g->src);
+}
+
+/* --- The figures. --- */
+
+static int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return x < y ? -1 : x > y;
+}
+
+static double median_of(const double *values, unsigned n)
+{
+	double sorted[BENCH_MAX_REPEATS];
+	memcpy(sorted, values, n * sizeof(*values));
+	qsort(sorted, n, sizeof(*sorted), by_value);
+	return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+/* How many times as many bytes a second as `base`, round by round. */
+static double ratio_to(const struct bench *b, const struct bench_row *row, const struct bench_row *base)
+{
+	double ratio[BENCH_MAX_REPEATS];
+	for (unsigned r = 0; r < b->repeats; r++)
+		ratio[r] = (double)row->nbytes / row->seconds[r] * base->seconds[r] / (double)MAX(base->nbytes, (uint64_t)1);
+	return median_of(ratio, b->repeats);
+}
+
+static void work_out(struct bench *b)
+{
+	const struct bench_row *copy = &b->row[b->nrows - 1];
+	for (unsigned i = 0; i < b->nrows; i++) {
+		struct bench_row *row = &b->row[i];
+		row->median = median_of(row->seconds, b->repeats);
+		row->of_memcpy = ratio_to(b, row, &b->row[0]);
+		row->of_copy = ratio_to(b, row, copy);
+	}
+}
+
+static enum brv_status measure(struct ground *g)
+{
+	struct bench *b = g->bench;
+	TRY(make_ground(g));
+	progress_start(&b->cli->progress, "measuring", cli_shows_progress(b->cli));
+	/* The first round warms up and is not counted. */
+	for (unsigned round = 0; round <= b->repeats; round++) {
+		for (unsigned i = 0; i < b->nrows; i++)
+			TRY(run_row(g, i, round ? round - 1 : 0));
+		progress_update(&b->cli->progress, round, b->repeats);
+	}
+	progress_end(&b->cli->progress);
+	work_out(b);
+	return BRV_OK;
+}
+
+enum brv_status cmd_bench(struct cli *cli, int nargs, char **args)
+{
+	(void)nargs;
+	TRY(cli_open(cli, args[0]));
+	struct bench *bench = calloc(1, sizeof(*bench));
+	if (!bench)
+		return fail(&cli->err, BRV_MEMORY, "out of memory");
+	struct ground ground = { .bench = bench, .out = -1, .copy = -1 };
+	bench->cli = cli;
+	bench->repeats = cli->repeats ? cli->repeats : DEFAULT_REPEATS;
+	bench->max_threads = brv_pool_threads(cli->pool);
+	brv_get_info(cli->archive, &bench->info);
+	enum brv_status status = cli->archive->source.sequential ? fail(&cli->err, BRV_USAGE, "a pipe cannot be read again and again") :
+				 bench->info.data_nbytes == 0 ? fail(&cli->err, BRV_USAGE, "nothing to measure: its tensors have no data") :
+								measure(&ground);
+	free_ground(&ground);
+	if (status == BRV_OK)
+		status = bench_report(bench);
+	free(bench);
+	return status;
+}
