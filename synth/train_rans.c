@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "synth/log2i.h"
+#include "synth/quantise.h"
 #include "synth/train.h"
 
 enum { MAX_SYMBOLS = 64, TOTAL = 256, TAIL = 15 };
@@ -13,36 +14,6 @@ static const double escape_bits = 5;   /* a nibble, and now and then a literal *
 
 /* Bits per occurrence of frequency f of 256, f > 0. */
 static inline double bits_of(unsigned f) { return 8 - log2i(f); }
-
-/* Frequencies of m symbols with weights p (sum > 0) that add up to 256, each 1..255, so that the code length is least: rounded, then
- * corrected one by one where it costs least. m >= 2. */
-static void quantise(const double *p, unsigned m, unsigned *f)
-{
-	double sum = 0;
-	int total = 0;
-
-	for (unsigned i = 0; i < m; i++)
-		sum += p[i];
-	for (unsigned i = 0; i < m; i++) {
-		const double v = p[i] / sum * TOTAL + .5;
-		f[i] = v < 1 ? 1 : v > TOTAL - 1 ? TOTAL - 1 : (unsigned)v;
-		total += (int)f[i];
-	}
-	while (total != TOTAL) {
-		const int step = total < TOTAL ? 1 : -1;
-		double least = HUGE_VAL;
-		int at = -1;
-		for (unsigned i = 0; i < m; i++) {
-			const int to = (int)f[i] + step;
-			if (to < 1 || to > TOTAL - 1)
-				continue;
-			const double cost = p[i] * (bits_of((unsigned)to) - bits_of(f[i]));
-			if (cost < least)
-				least = cost, at = (int)i;
-		}
-		f[at] = (unsigned)((int)f[at] + step), total += step;
-	}
-}
 
 /* The alphabet: bytes above base that get an index, commonest first; the escape, if any, is the index after them. */
 struct alphabet {
@@ -93,7 +64,7 @@ static void pair_frequencies(const struct alphabet *a, const double *count, doub
 			p[m++] = rest > 1e-3 ? rest : 1e-3;
 		if (m < 2)
 			p[m++] = 1e-3; /* the neighbour takes one position */
-		quantise(p, m, f);
+		quantise(p, m, TOTAL, f);
 		double cost = a->escape ? rest * escape_bits : 0;
 		for (unsigned i = 0; i < m; i++)
 			cost += p[i] * bits_of(f[i]);
@@ -138,21 +109,44 @@ static void put_buckets(unsigned nb, const unsigned *freq, uint8_t *bucket)
 /* The window of 256 consecutive values (mod 2^width) that holds most; its first value. */
 static unsigned best_base(unsigned width, const uint64_t *total)
 {
-	const unsigned symbols = 1u << width;
-	uint64_t sum = 0, most = 0;
-	unsigned base = 0;
+	unsigned low = 0, high = (1u << width) - 1, base;
+	uint64_t sum = 0, most;
 
-	if (width <= 8)
+	while (low < high && !total[low])
+		low++;
+	while (high > low && !total[high])
+		high--;
+	if (high < 256)
 		return 0;
-	for (unsigned s = 0; s < 256; s++)
+	if (high - low < 256)
+		return high - 255;
+	low = low > 255 ? low - 255 : 0;
+	for (unsigned s = low; s < low + 256; s++)
 		sum += total[s];
-	most = sum;
-	for (unsigned s = 1; s + 256 <= symbols; s++) {
+	most = sum, base = low;
+	for (unsigned s = low + 1; s + 255 <= high; s++) {
 		sum += total[s + 255] - total[s - 1];
 		if (sum > most)
 			most = sum, base = s;
 	}
 	return base;
+}
+
+/* The n indexes below 256 with the largest counts, largest first, the smaller index first where they are equal; fewer if fewer are not 0. Returns how many. */
+static unsigned commonest(const uint64_t *count, unsigned n, uint8_t *out)
+{
+	unsigned used = 0;
+
+	for (unsigned i = 0; i < 256; i++) {
+		unsigned at;
+		if (!count[i] || (used == n && count[i] <= count[out[n - 1]]))
+			continue;
+		used += used < n;
+		for (at = used - 1; at && count[out[at - 1]] < count[i]; at--)
+			out[at] = out[at - 1];
+		out[at] = (uint8_t)i;
+	}
+	return used;
 }
 
 static bool choose_alphabet(unsigned width, unsigned log2_nb, const uint64_t *total, struct alphabet *a)
@@ -171,13 +165,7 @@ static bool choose_alphabet(unsigned width, unsigned log2_nb, const uint64_t *to
 	if (present < 2)
 		return false;
 	a->escape = present > a->nb;
-	for (unsigned n = a->escape ? a->nb - 1 : present; a->nsymbols < n; a->nsymbols++) {
-		unsigned best = 0;
-		for (unsigned i = 1; i < window; i++)
-			if (left[i] > left[best])
-				best = i;
-		a->byte[a->nsymbols] = (uint8_t)best, left[best] = 0;
-	}
+	a->nsymbols = commonest(left, a->escape ? a->nb - 1 : present, a->byte);
 	/* Room for an escape that rare symbols of a pair can use. */
 	if (!a->escape && a->nsymbols < a->nb)
 		a->escape = true;
@@ -187,17 +175,8 @@ static bool choose_alphabet(unsigned width, unsigned log2_nb, const uint64_t *to
 /* The commonest bytes that need the escape, over all pairs. */
 static void choose_tail(struct alphabet *a, const uint64_t *escaped)
 {
-	uint64_t left[256];
-
-	memcpy(left, escaped, sizeof(left));
-	for (unsigned v = 0; v < TAIL; v++) {
-		unsigned best = 0;
-		for (unsigned i = 1; i < 256; i++)
-			if (left[i] > left[best])
-				best = i;
-		a->tail[v] = left[best] ? (uint8_t)best : a->tail[0];
-		left[best] = 0;
-	}
+	for (unsigned v = commonest(escaped, TAIL, a->tail); v < TAIL; v++)
+		a->tail[v] = a->tail[0];
 }
 
 bool train_rans(unsigned width, unsigned log2_nb, unsigned kr, unsigned kc, const uint32_t *counts, struct buffer *body)

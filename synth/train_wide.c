@@ -1,43 +1,12 @@
 /* train_wide.c: tables of lit.wide from counts: up to 256 symbols, 12-bit frequencies.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 #include <stdlib.h>
 
-#include "synth/log2i.h"
+#include "synth/quantise.h"
 #include "synth/train.h"
 
 enum { TOTAL = 1 << WIDE_BITS, MAX_SYMBOLS = 256 };
-
-/* Frequencies of m symbols that add up to TOTAL, each 1..TOTAL - 1 where p > 0, else 0: rounded, then corrected where it costs least. At
- * least two p are positive. */
-static void quantise(const double *p, unsigned m, unsigned *f)
-{
-	double sum = 0;
-	int total = 0;
-
-	for (unsigned i = 0; i < m; i++)
-		sum += p[i];
-	for (unsigned i = 0; i < m; i++) {
-		const double v = p[i] / sum * TOTAL + .5;
-		f[i] = p[i] <= 0 ? 0 : v < 1 ? 1 : v > TOTAL - 1 ? TOTAL - 1 : (unsigned)v;
-		total += (int)f[i];
-	}
-	while (total != TOTAL) {
-		const int step = total < TOTAL ? 1 : -1;
-		double least = HUGE_VAL;
-		int at = -1;
-		for (unsigned i = 0; i < m; i++) {
-			const int to = (int)f[i] + step;
-			if (!f[i] || to < 1 || to > TOTAL - 1)
-				continue;
-			const double cost = p[i] * (log2i(f[i]) - log2i((uint32_t)to));
-			if (cost < least)
-				least = cost, at = (int)i;
-		}
-		f[at] = (unsigned)((int)f[at] + step), total += step;
-	}
-}
 
 /* A string of bits, least significant bit of each byte first. */
 struct bits {
@@ -98,7 +67,7 @@ static void pair_frequencies(const uint32_t *count, unsigned width, const uint16
 	for (unsigned i = 0; positive < 2 && i < m; i++)
 		if (p[i] <= 0)
 			p[i] = .01, positive++;
-	quantise(p, m, freq);
+	quantise(p, m, TOTAL, freq);
 }
 
 bool train_wide(unsigned width, unsigned kr, unsigned kc, const uint32_t *counts, struct buffer *body)
