@@ -92,8 +92,7 @@ static const struct literal *literal_of(const struct search *s, const struct exp
 	return NULL;
 }
 
-/* Closes a hole with a literal. */
-static void close_hole(struct expr *expr, unsigned hole, const struct literal *literal)
+void search_close(struct expr *expr, unsigned hole, const struct literal *literal)
 {
 	struct expr_node *node = &expr->node[hole];
 	const uint8_t depth = node->depth;
@@ -114,8 +113,7 @@ static double ops_nbytes(const struct search *s, const struct expr *expr)
 	return nbytes;
 }
 
-/* Lower bound of the cost of every completion. */
-static double lower_bound(struct search *s, const struct expr *expr)
+double search_bound(const struct search *s, const struct expr *expr)
 {
 	double bound = ops_nbytes(s, expr) + s->model.lambda * ops_cycles(s, expr);
 
@@ -170,18 +168,23 @@ static void keep(struct search_result *r, const struct expr *expr, double cost)
 	r->kept[at].expr = *expr, r->kept[at].cost = cost;
 }
 
-/* Takes a complete program as the best if it is. Programs that cost the same: the first stays. */
-static void consider(struct search *s, struct search_result *r, const struct expr *expr, double g)
+double search_cost(const struct search *s, const struct expr *expr, double *nbytes, double *cycles)
 {
-	double nbytes = ops_nbytes(s, expr), cycles = ops_cycles(s, expr);
-
+	*nbytes = ops_nbytes(s, expr), *cycles = ops_cycles(s, expr);
 	for (unsigned i = 0; i < expr->nnodes; i++) {
 		const struct literal *literal = productions[expr->node[i].choice].literal ? literal_of(s, &expr->node[i]) : NULL;
 		if (literal)
-			nbytes += literal->nbytes, cycles += literal->cycles;
+			*nbytes += literal->nbytes, *cycles += literal->cycles;
 	}
-	nbytes += 0.5 * expr->nnodes; /* bytecode, shared by many tensors */
-	const double cost = nbytes + s->model.lambda * cycles;
+	*nbytes += 0.5 * expr->nnodes; /* bytecode, shared by many tensors */
+	return *nbytes + s->model.lambda * *cycles;
+}
+
+/* Takes a complete program as the best if it is. Programs that cost the same: the first stays. */
+static void consider(struct search *s, struct search_result *r, const struct expr *expr, double g)
+{
+	double nbytes, cycles;
+	const double cost = search_cost(s, expr, &nbytes, &cycles);
 	const bool better = cost < r->cost;
 	explain(s, better ? "best" : "complete", expr, g, 0, nbytes, cost);
 	if (better)
@@ -196,7 +199,7 @@ static bool close_all(struct search *s, struct expr *expr)
 		const unsigned target = expr->node[hole].target;
 		if (!literals_judge(s->targets, target, &s->model) || !s->targets->target[target]->nliterals)
 			return false;
-		close_hole(expr, (unsigned)hole, &s->targets->target[target]->literal[0]);
+		search_close(expr, (unsigned)hole, &s->targets->target[target]->literal[0]);
 	}
 	return true;
 }
@@ -207,8 +210,7 @@ static int by_f(const void *a, const void *b)
 	return before(x, y) ? -1 : 1;
 }
 
-/* h of a state: over all its holes. */
-static double estimate(const struct search *s, const struct expr *expr)
+double search_h(const struct search *s, const struct expr *expr)
 {
 	double h = 0;
 
@@ -242,14 +244,14 @@ static unsigned successors(struct search *s, const struct state *state, struct s
 			continue;
 		n->expr = state->expr;
 		if (literal)
-			close_hole(&n->expr, hole, literal);
+			search_close(&n->expr, hole, literal);
 		else if (!production_apply(p, s->targets, &n->expr, hole)) {
 			free(n);
 			continue;
 		}
 		n->g = state->g + bits[p];
-		n->f = n->g + estimate(s, &n->expr);
-		n->bound = lower_bound(s, &n->expr);
+		n->f = n->g + search_h(s, &n->expr);
+		n->bound = search_bound(s, &n->expr);
 		n->serial = r->generated++;
 		next[count++] = n;
 	}

@@ -46,4 +46,12 @@ enum brv_status search_run(struct search *search, struct search_result *result);
  * close second is nearly as good a guess for the next tensor. */
 void search_learn(const struct search *search, const struct search_result *result, struct prior *prior);
 
+/* The parts of it, for tests. h of a partial program; the lower bound of the cost of all its completions; the cost of a complete one. */
+double search_h(const struct search *search, const struct expr *expr);
+double search_bound(const struct search *search, const struct expr *expr);
+double search_cost(const struct search *search, const struct expr *expr, double *nbytes, double *cycles);
+
+/* Closes hole `hole` with a literal of its target. */
+void search_close(struct expr *expr, unsigned hole, const struct literal *literal);
+
 #endif
