@@ -27,7 +27,7 @@ CFLAGS  ?= -O3 -g
 # The sanitizers keep gcc from unrolling some loops that ask for it, and it has no name for that warning: errors only in the native build.
 WARN    := -Wall -Wextra $(if $(SAN),,-Werror) -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(SANITIZE) $(EXTRA_CFLAGS)
-LDLIBS_RUNTIME := -lxxhash -lpthread
+LDLIBS_RUNTIME := -lxxhash -lhwloc -lpthread
 LDLIBS_SYNTH   := -ljansson -lm $(LDLIBS_RUNTIME)
 LDLIBS_TEST    := -lcriterion $(LDLIBS_SYNTH)
 

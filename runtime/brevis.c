@@ -8,6 +8,7 @@
 #include "common/cpus.h"
 #include "runtime/decode.h"
 #include "runtime/object.h"
+#include "runtime/place.h"
 #include "runtime/verify.h"
 
 #define DEFAULT_MEMORY_LIMIT (4ull << 30)
@@ -19,10 +20,6 @@ static_assert((int)BRV_E_LIMIT == (int)BRV_LIMIT && (int)BRV_E_MEMORY == (int)BR
 	      "same numbers");
 static_assert((int)BRV_E_NOTFOUND == (int)BRV_NOTFOUND && (int)BRV_E_CANCELLED == (int)BRV_CANCELLED, "same numbers");
 static_assert(sizeof(brv_error) == sizeof(struct error), "same text");
-
-struct brv_pool {
-	struct pool *team;
-};
 
 static brv_status_code give(enum brv_status status, const struct error *err, brv_error *out)
 {
@@ -254,9 +251,11 @@ static brv_status_code decode_ranges(const brv_archive *archive, const struct de
 	if (call)
 		memcpy(&chosen, call, MIN(call->struct_nbytes, sizeof chosen));
 	const struct decode_call inner = {
-		.range = range, .nranges = nranges, .pool = pool_team(chosen.pool),
+		.range = range, .nranges = nranges, .pool = chosen.pool,
 		.progress = chosen.progress, .progress_context = chosen.progress_context, .cancel = chosen.cancel,
 	};
+	for (size_t i = 0; i < nranges; i++)
+		place_output(chosen.pool ? chosen.pool->place : NULL, range[i].dst, range[i].nbytes, !chosen.no_huge_pages);
 	return give(decode_data((struct brv_archive *)archive, &inner, &err), &err, error);
 }
 
@@ -347,32 +346,55 @@ brv_status_code brv_decode_data(const brv_archive *archive, uint64_t offset, voi
 
 brv_status_code brv_pool_create(unsigned threads, brv_pool **out, brv_error *error)
 {
+	const brv_pool_options options = { .struct_nbytes = sizeof options, .threads = threads };
+	return brv_pool_create_with(&options, out, error);
+}
+
+brv_status_code brv_pool_create_with(const brv_pool_options *options, brv_pool **out, brv_error *error)
+{
 	struct error err;
+	brv_pool_options chosen = { 0 };
 	if (!out)
 		return refuse(BRV_USAGE, "brv_pool_create: out is NULL", error);
 	*out = NULL;
-	enum brv_status status = cpus_threads(threads, &threads, &err);
+	if (options)
+		memcpy(&chosen, options, MIN(options->struct_nbytes, sizeof chosen));
+	if ((unsigned)chosen.numa > BRV_NUMA_INTERLEAVE)
+		return refuse(BRV_USAGE, "brv_pool_create: there is no such placement", error);
+	enum brv_status status = cpus_threads(chosen.threads, &chosen.threads, &err);
 	if (status != BRV_OK)
 		return give(status, &err, error);
 	brv_pool *pool = malloc(sizeof *pool);
 	if (!pool)
 		return refuse(BRV_MEMORY, "no memory for a pool", error);
-	status = alloc_pool(threads, &pool->team, &err);
-	if (status == BRV_OK)
-		*out = pool;
-	else
+	status = alloc_pool(chosen.threads, &pool->team, &err);
+	if (status != BRV_OK) {
 		free(pool);
-	return give(status, &err, error);
+		return give(status, &err, error);
+	}
+	pool->place = alloc_place(chosen.numa, pool_threads(pool->team));
+	place_team(pool->place, pool->team);
+	*out = pool;
+	return give(BRV_OK, NULL, error);
 }
-
-struct pool *pool_team(const brv_pool *pool) { return pool ? pool->team : NULL; }
 
 unsigned brv_pool_threads(const brv_pool *pool) { return pool_threads(pool->team); }
 
+size_t brv_pool_describe(const brv_pool *pool, char *text, size_t size)
+{
+	struct text_out out = { text, size, 0 };
+	if (size)
+		text[0] = 0;
+	place_describe(pool->place, brv_pool_threads(pool), &out);
+	return out.length;
+}
+
 void brv_pool_free(brv_pool *pool)
 {
-	if (pool)
-		free_pool(pool->team);
+	if (!pool)
+		return;
+	free_pool(pool->team);
+	free_place(pool->place);
 	free(pool);
 }
 

@@ -120,6 +120,7 @@ typedef struct brv_call {
 	brv_progress_fn progress;       /* may be NULL */
 	void *progress_context;
 	const volatile int *cancel;     /* may be NULL; another thread or a signal handler stores something other than 0 there to stop the call */
+	int no_huge_pages;              /* 1: do not ask for huge pages under dst */
 } brv_call;
 
 /* nbytes bytes from byte `offset` of a tensor, to dst. */
@@ -129,7 +130,8 @@ typedef struct brv_request {
 	void *dst;
 } brv_request;
 
-/* Decoding. dst needs no alignment. call may be NULL.
+/* Decoding. dst needs no alignment. call may be NULL. If dst is 4 MiB or more, transparent huge pages are asked for under it (madvise),
+ * because the first write to fresh memory costs more than decoding otherwise; memory that has been written to stays as it is.
  *
  * brv_decode_tensor: all data_nbytes of a tensor; dst_nbytes must be at least that.
  * brv_decode_range: nbytes bytes from byte `offset` of a tensor; touches only the chunks that hold them.
@@ -148,10 +150,29 @@ BRV_API brv_status_code brv_decode_list(const brv_archive *archive, const brv_re
 BRV_API brv_status_code brv_decode_data(const brv_archive *archive, uint64_t offset, void *dst, size_t nbytes, const brv_call *call,
 					brv_error *error);
 
-/* A team of threads that calls share, one call at a time. threads 0: as many as this process may use (affinity mask and cgroup quota).
- * The calling thread works too: threads - 1 are started. */
+/* What a pool does on a machine with several memory nodes. It never fails for that: what is not there or is refused is left out.
+ * Memory that has been written to before stays where it is, in every mode. */
+typedef enum brv_numa {
+	BRV_NUMA_DEFAULT = 0,   /* local if there are several threads and they may run on several nodes, else none */
+	BRV_NUMA_NONE = 1,      /* everything is left to the kernel */
+	BRV_NUMA_LOCAL = 2,     /* threads stay on their nodes; each node decodes its own part of dst, into its own memory */
+	BRV_NUMA_INTERLEAVE = 3 /* the pages of dst (4 MiB or more) are spread over the nodes, page by page; that policy stays with them (mbind) */
+} brv_numa;
+
+typedef struct brv_pool_options {
+	size_t struct_nbytes;           /* sizeof(brv_pool_options) */
+	unsigned threads;               /* 0: as many as this process may use (affinity mask and cgroup quota) */
+	brv_numa numa;
+} brv_pool_options;
+
+/* A team of threads that calls share, one call at a time. The calling thread works too: threads - 1 are started. Where threads are
+ * pinned, the calling thread is so during a call, and gets back the CPUs that it had. brv_pool_create: with the default placement. */
 BRV_API brv_status_code brv_pool_create(unsigned threads, brv_pool **out, brv_error *error);
+BRV_API brv_status_code brv_pool_create_with(const brv_pool_options *options, brv_pool **out, brv_error *error);
 BRV_API unsigned brv_pool_threads(const brv_pool *pool);
+/* How the pool's threads and output are placed, in a line without end: "threads 4 on 2 nodes, each on its core, huge pages: yes". Like
+ * brv_describe(). */
+BRV_API size_t brv_pool_describe(const brv_pool *pool, char *text, size_t size);
 BRV_API void brv_pool_free(brv_pool *pool); /* NULL is fine */
 
 /* The program of a tensor as text, in the caller's buffer, always terminated: brv_describe: the most used variant in one line; brv_show:

@@ -20,7 +20,7 @@ static const struct cli_command commands[] = {
 };
 
 enum { MAX_REPEATS = 99 };
-enum long_only { OPTION_JSON = 256, OPTION_NO_PROGRESS, OPTION_DROP_CACHE, OPTION_METRICS, OPTION_REPEAT };
+enum long_only { OPTION_JSON = 256, OPTION_NO_PROGRESS, OPTION_DROP_CACHE, OPTION_METRICS, OPTION_REPEAT, OPTION_NUMA };
 static const char short_options[] = ":o:cfqvT:M:Vh";
 static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },
@@ -30,6 +30,7 @@ static const struct option long_options[] = {
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "threads", required_argument, NULL, 'T' },
 	{ "memory", required_argument, NULL, 'M' },
+	{ "numa", required_argument, NULL, OPTION_NUMA },
 	{ "json", no_argument, NULL, OPTION_JSON },
 	{ "no-progress", no_argument, NULL, OPTION_NO_PROGRESS },
 	{ "drop-cache", no_argument, NULL, OPTION_DROP_CACHE },
@@ -51,6 +52,8 @@ static void print_help(FILE *out)
 	      "  -f, --force          overwrite an existing file\n"
 	      "  -T, --threads N      threads to use, 0 for all this process may use\n"
 	      "  -M, --memory SIZE    most memory to use for decoding: 512M, 2G (default 4G)\n"
+	      "      --numa MODE      none, local or interleave: threads and output on a machine with several memory nodes\n"
+	      "                       (default: local there)\n"
 	      "      --drop-cache     leave nothing of the archive and the output in the page cache; bench: read from the disk\n"
 	      "      --repeat N       bench: rounds (default 5)\n"
 	      "      --metrics FILE   bench: write the figures as Prometheus text too\n"
@@ -127,6 +130,17 @@ static int option_error(const char *what, char **argv)
 	return usage_error(what, optopt > 0 && optopt < 256 ? letter : argv[optind - 1]);
 }
 
+static bool parse_numa(const char *text, brv_numa *out)
+{
+	static const char *const names[] = { [BRV_NUMA_NONE] = "none", [BRV_NUMA_LOCAL] = "local", [BRV_NUMA_INTERLEAVE] = "interleave" };
+	for (size_t i = BRV_NUMA_NONE; i < ARRAY_LEN(names); i++)
+		if (strcmp(text, names[i]) == 0) {
+			*out = (brv_numa)i;
+			return true;
+		}
+	return false;
+}
+
 /* 0: go on; else the exit code plus 1. */
 static int parse_option(struct cli *cli, int option, char **argv)
 {
@@ -148,6 +162,8 @@ static int parse_option(struct cli *cli, int option, char **argv)
 		if (!text_size(optarg, &cli->memory_limit) || cli->memory_limit == 0)
 			return 1 + usage_error("expected a size such as 512M, found", optarg);
 		return 0;
+	case OPTION_NUMA:
+		return parse_numa(optarg, &cli->numa) ? 0 : 1 + usage_error("expected none, local or interleave, found", optarg);
 	case OPTION_DROP_CACHE: cli->drop_cache = true; return 0;
 	case OPTION_METRICS: cli->metrics = optarg; return 0;
 	case OPTION_REPEAT:

@@ -6,10 +6,11 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-enum { WINDOW_NBYTES = 32 << 20, MIN_WINDOW_NBYTES = 1 << 20, HUGE_NBYTES = 2 << 20 };
+#include "runtime/place.h"
+
+enum { WINDOW_NBYTES = 32 << 20, MIN_WINDOW_NBYTES = 1 << 20 };
 
 /* The library's status and text as the command's. */
 static enum brv_status take(struct cli *cli, brv_status_code status, const brv_error *error)
@@ -17,6 +18,19 @@ static enum brv_status take(struct cli *cli, brv_status_code status, const brv_e
 	if (status != BRV_SUCCESS)
 		memcpy(cli->err.text, error->text, sizeof cli->err.text);
 	return (enum brv_status)status;
+}
+
+static enum brv_status start_pool(struct cli *cli)
+{
+	const brv_pool_options options = { .struct_nbytes = sizeof options, .threads = cli->threads, .numa = cli->numa };
+	brv_error error;
+	char text[256];
+	TRY(take(cli, brv_pool_create_with(&options, &cli->pool, &error), &error));
+	if (cli->verbose) {
+		brv_pool_describe(cli->pool, text, sizeof text);
+		fprintf(stderr, "%s\n", text);
+	}
+	return BRV_OK;
 }
 
 enum brv_status cli_open(struct cli *cli, const char *file)
@@ -30,7 +44,7 @@ enum brv_status cli_open(struct cli *cli, const char *file)
 	if (cli->fd < 0)
 		return fail(&cli->err, BRV_IO, "cannot open it: %s", strerror(errno));
 	TRY(take(cli, brv_open_fd(cli->fd, &options, &cli->archive, &error), &error));
-	return cli->pool ? BRV_OK : take(cli, brv_pool_create(cli->threads, &cli->pool, &error), &error);
+	return cli->pool ? BRV_OK : start_pool(cli);
 }
 
 void cli_close_archive(struct cli *cli)
@@ -114,14 +128,6 @@ static enum brv_status start_write(struct cli *cli, struct copy *copy, const uin
 	return finish_write(cli, copy);
 }
 
-static uint8_t *alloc_window(size_t nbytes)
-{
-	uint8_t *window = aligned_alloc(HUGE_NBYTES, (nbytes + HUGE_NBYTES - 1) / HUGE_NBYTES * HUGE_NBYTES);
-	if (window)
-		madvise(window, nbytes, MADV_HUGEPAGE);
-	return window;
-}
-
 static enum brv_status copy_windows(struct cli *cli, struct copy *copy, uint64_t offset, uint64_t nbytes, uint64_t out_offset)
 {
 	brv_call call = cli_call(cli);
@@ -143,8 +149,8 @@ enum brv_status cli_copy(struct cli *cli, struct outfile *out, uint64_t offset, 
 	uint64_t limit = cli->memory_limit ? MAX(cli->memory_limit / 8, (uint64_t)MIN_WINDOW_NBYTES) : WINDOW_NBYTES;
 	struct copy copy = { .out = out, .window_nbytes = MIN(MAX(nbytes, (uint64_t)1), MIN(limit, (uint64_t)WINDOW_NBYTES)) };
 	bool overlap = brv_pool_threads(cli->pool) > 1 && nbytes > copy.window_nbytes;
-	copy.window[0] = alloc_window(copy.window_nbytes);
-	copy.window[1] = overlap ? alloc_window(copy.window_nbytes) : NULL;
+	copy.window[0] = alloc_big(copy.window_nbytes);
+	copy.window[1] = overlap ? alloc_big(copy.window_nbytes) : NULL;
 	enum brv_status status = copy.window[0] ? copy_windows(cli, &copy, offset, nbytes, out_offset) :
 						  fail(&cli->err, BRV_MEMORY, "no memory for a window of output");
 	if (copy.writing)

@@ -16,6 +16,7 @@ struct cli {
 	unsigned threads, repeats;      /* repeats 0: the default */
 	bool drop_cache;
 	const char *metrics;            /* a file, or NULL */
+	brv_numa numa;
 	uint64_t memory_limit;          /* 0: the library's default */
 
 	/* Of the archive that is open; closed by cli_close_archive(). */

@@ -14,6 +14,7 @@
 #include "common/pool.h"
 #include "common/temporary.h"
 #include "runtime/decode.h"
+#include "runtime/place.h"
 
 enum { DEFAULT_REPEATS = 5, COPY_NBYTES = 1 << 20 };
 #define DEFAULT_LIMIT (4ull << 30)
@@ -82,7 +83,7 @@ static enum brv_status run_read(struct ground *g, unsigned i, const struct bench
 static enum brv_status run_decode(struct ground *g, unsigned i, const struct bench_row *row)
 {
 	const struct decode_range range = { 0, row->nbytes, row->phase == BENCH_DECODE ? g->dst : NULL };
-	const struct decode_call call = { .range = &range, .nranges = 1, .pool = pool_team(g->pool[i]) };
+	const struct decode_call call = { .range = &range, .nranges = 1, .pool = g->pool[i] };
 	g->memory->kernels = row->set;
 	g->memory->checksums = row->checksums;
 	return decode_data(g->memory, &call, &g->bench->cli->err);
@@ -120,7 +121,7 @@ static enum brv_status run_unpack(struct ground *g, unsigned i, const struct ben
 {
 	brv_archive *archive = g->bench->cli->archive;
 	const struct decode_range range = { 0, row->nbytes, NULL };
-	const struct decode_call call = { .range = &range, .nranges = 1, .sink = sink, .sink_context = g, .pool = pool_team(g->pool[i]) };
+	const struct decode_call call = { .range = &range, .nranges = 1, .sink = sink, .sink_context = g, .pool = g->pool[i] };
 	archive->kernels = row->set;
 	archive->checksums = row->checksums;
 	return decode_data(archive, &call, &g->bench->cli->err);
@@ -241,7 +242,7 @@ static enum brv_status make_ground(struct ground *g)
 	struct bench *b = g->bench;
 	brv_error error;
 	TRY(hold_archive(g));
-	g->dst = malloc(b->nbytes + 1), g->src = malloc(b->nbytes + 1);
+	g->dst = alloc_big(b->nbytes + 1), g->src = alloc_big(b->nbytes + 1);
 	if (!g->dst || !g->src)
 		return fail(&b->cli->err, BRV_MEMORY, "no memory for %llu bytes twice", (unsigned long long)b->nbytes);
 	memset(g->dst, 1, b->nbytes);
@@ -251,10 +252,11 @@ static enum brv_status make_ground(struct ground *g)
 		return fail_errno(&b->cli->err, "cannot create a temporary file (in TMPDIR)");
 	add_rows(b);
 	for (unsigned i = 0; i < b->nrows; i++) {
+		const brv_pool_options options = { .struct_nbytes = sizeof options, .threads = b->row[i].threads, .numa = b->cli->numa };
 		if (b->row[i].phase == BENCH_MEMCPY)
 			TRY(alloc_pool(b->row[i].threads, &g->team[i], &b->cli->err));
 		else if (b->row[i].set)
-			TRY(take(b, brv_pool_create(b->row[i].threads, &g->pool[i], &error), &error));
+			TRY(take(b, brv_pool_create_with(&options, &g->pool[i], &error), &error));
 	}
 	return BRV_OK;
 }

@@ -141,6 +141,7 @@ static enum brv_status list_directory(struct cli *cli, const char *path)
 enum brv_status cmd_list(struct cli *cli, int nargs, char **args)
 {
 	(void)nargs;
+	cli->threads = 1; /* nothing to share */
 	if (is_directory(args[0]))
 		return list_directory(cli, args[0]);
 	TRY(cli_open(cli, args[0]));

@@ -26,6 +26,7 @@ enum brv_status cmd_show(struct cli *cli, int nargs, char **args)
 {
 	uint64_t index;
 	(void)nargs;
+	cli->threads = 1; /* nothing to share */
 	TRY(cli_open_tensor(cli, args[0], args[1], &index, NULL));
 	/* An archive from a pipe can be read once, so the text is not measured first. */
 	size_t size = 1 << 20, length;

@@ -14,7 +14,7 @@ static enum brv_status test_archive(struct cli *cli)
 	/* Without dst and sink, chunks stay in a thread's cache. */
 	const struct decode_range all = { .nbytes = info.data_nbytes };
 	const struct decode_call call = {
-		.range = &all, .nranges = 1, .pool = pool_team(cli->pool), .progress = progress_update, .progress_context = &cli->progress,
+		.range = &all, .nranges = 1, .pool = cli->pool, .progress = progress_update, .progress_context = &cli->progress,
 	};
 	TRY(decode_data(cli->archive, &call, &cli->err));
 	progress_end(&cli->progress);

@@ -59,7 +59,7 @@ static enum brv_status write_data(struct cli *cli, struct outfile *out, const br
 		return cli_copy(cli, out, 0, info->data_nbytes, target.data_at);
 	const struct decode_range all = { .nbytes = info->data_nbytes };
 	const struct decode_call call = {
-		.range = &all, .nranges = 1, .sink = write_part, .sink_context = &target, .pool = pool_team(cli->pool),
+		.range = &all, .nranges = 1, .sink = write_part, .sink_context = &target, .pool = cli->pool,
 		.progress = progress_update, .progress_context = &cli->progress,
 	};
 	enum brv_status status = decode_data(cli->archive, &call, &cli->err);

@@ -5,7 +5,7 @@
 #include "common/cpus.h"
 #include "common/text.h"
 #include "kernels/kernel.h"
-#include "runtime/brevis.h"
+#include "runtime/place.h"
 
 static void put_model(struct text_out *report)
 {
@@ -39,10 +39,12 @@ static void put_threads(struct text_out *report)
 		text_add(report, "cgroup quota:     %u CPUs\n", cpus.quota);
 	else
 		text_add(report, "cgroup quota:     none\n");
-	if (cpus_threads(0, &threads, &err) != BRV_OK)
+	if (cpus_threads(0, &threads, &err) != BRV_OK) {
 		text_add(report, "default threads:  none: %s\n", err.text);
-	else
-		text_add(report, "default threads:  %u (%s)\n", threads, asked && *asked ? "BREVIS_THREADS" : "the smaller of the two");
+		return;
+	}
+	text_add(report, "default threads:  %u (%s)\n", threads, asked && *asked ? "BREVIS_THREADS" : "the smaller of the two");
+	place_report(threads, report);
 }
 
 size_t brv_cpu_report(char *text, size_t size)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "common/cpus.h"
+#include "runtime/place.h"
 
 enum { MIN_CELL_NBYTES = 1 << 16, AHEAD_NBYTES = 8 << 20 };
 
@@ -187,7 +188,7 @@ static void do_cell(void *context, uint64_t number, unsigned worker)
 	}
 	enum brv_status status = BRV_OK;
 	if (!job->decoder[worker])
-		status = decoder_take(job->archive, &job->decoder[worker], &err);
+		status = decoder_take(job->archive, job->call->pool ? place_node(job->call->pool->place, worker) : 0, &job->decoder[worker], &err);
 	struct decoder *decoder = job->decoder[worker];
 	if (status == BRV_OK)
 		status = start_cell(job, decoder, &number, &cell, &empty, &err);
@@ -201,10 +202,13 @@ static void do_cell(void *context, uint64_t number, unsigned worker)
 		report_progress(job, number, cell.high - cell.low);
 }
 
-static void run_job(struct job *job, struct pool *pool)
+/* Only what stays in memory is cut between nodes: a sink gets its parts in about ascending order. */
+static void run_job(struct job *job, brv_pool *pool)
 {
-	if (pool) {
-		pool_run(pool, job->ncells, do_cell, job);
+	if (pool && job->ncells > 1) {
+		place_enter(pool->place);
+		(job->call->range[0].dst ? pool_run_grouped : pool_run)(pool->team, job->ncells, do_cell, job);
+		place_leave(pool->place);
 		return;
 	}
 	for (uint64_t cell = 0; cell < job->ncells; cell++)
@@ -252,7 +256,7 @@ static bool reaches_end(const struct job *job)
 enum brv_status decode_data(struct brv_archive *archive, const struct decode_call *call, struct error *err)
 {
 	struct decoder *decoders[CPUS_MAX] = { NULL };
-	unsigned threads = call->pool ? pool_threads(call->pool) : 1;
+	unsigned threads = call->pool ? brv_pool_threads(call->pool) : 1;
 	struct job job = { .archive = archive, .call = call, .decoder = decoders };
 	TRY(spool_refs(archive, err));
 	TRY(cut_cells(&job, threads, err));

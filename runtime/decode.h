@@ -2,7 +2,6 @@
 #ifndef RUNTIME_DECODE_H
 #define RUNTIME_DECODE_H
 
-#include "common/pool.h"
 #include "runtime/decoder.h"
 
 /* Receives a part of the output: nbytes from byte `offset` of the data region. Called from several threads at once, in any order. */
@@ -20,7 +19,7 @@ struct decode_call {
 	size_t nranges;
 	decode_sink_fn *sink;
 	void *sink_context;
-	struct pool *pool;              /* NULL: this thread alone */
+	brv_pool *pool;                 /* NULL: this thread alone */
 	brv_progress_fn progress;
 	void *progress_context;
 	const volatile int *cancel;     /* may be NULL; not 0: stop */

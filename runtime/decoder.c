@@ -5,14 +5,14 @@
 #include "runtime/decoder.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "common/text.h"
 #include "runtime/lazy.h"
+#include "runtime/place.h"
 #include "runtime/sum.h"
 #include "runtime/verify.h"
 
-enum { HELD_TABLES = 2 * BC_MAX_INSTR, HUGE_NBYTES = 2 << 20 };
+enum { HELD_TABLES = 2 * BC_MAX_INSTR };
 
 struct scratch {
 	uint8_t *ptr;
@@ -22,6 +22,7 @@ struct scratch {
 struct decoder {
 	struct brv_archive *archive;
 	struct decoder *next;           /* in archive->idle */
+	unsigned node;                  /* where its memory is, about */
 	struct decoder *ref;            /* decodes what a ref names: one level, since that has no refs */
 	struct scratch arena, payload, out;
 	struct span loaded;             /* payload of the chunks being decoded, KN_PAD readable behind it */
@@ -44,15 +45,12 @@ static enum brv_status scratch_reserve(struct brv_archive *archive, struct scrat
 	memory_give(archive, scratch->nbytes);
 	*scratch = (struct scratch){ NULL, 0 };
 	TRY(memory_take(archive, nbytes, "decoding", err));
-	uint64_t align = nbytes >= HUGE_NBYTES ? HUGE_NBYTES : 64;
-	scratch->ptr = aligned_alloc(align, (nbytes + align - 1) / align * align);
+	scratch->ptr = alloc_big(nbytes);
 	if (!scratch->ptr) {
 		memory_give(archive, nbytes);
 		return fail(err, BRV_MEMORY, "no memory for %llu bytes", (unsigned long long)nbytes);
 	}
 	scratch->nbytes = nbytes;
-	if (align == HUGE_NBYTES)
-		madvise(scratch->ptr, nbytes, MADV_HUGEPAGE);
 	return BRV_OK;
 }
 
@@ -111,14 +109,23 @@ void decoders_free(struct brv_archive *archive)
 	}
 }
 
-enum brv_status decoder_take(struct brv_archive *archive, struct decoder **out, struct error *err)
+enum brv_status decoder_take(struct brv_archive *archive, unsigned node, struct decoder **out, struct error *err)
 {
 	pthread_mutex_lock(&archive->lock);
-	*out = archive->idle;
+	struct decoder **at = &archive->idle;
+	while (*at && (*at)->node != node)
+		at = &(*at)->next;
+	if (!*at)
+		at = &archive->idle;
+	*out = *at;
 	if (*out)
-		archive->idle = (*out)->next;
+		*at = (*out)->next;
 	pthread_mutex_unlock(&archive->lock);
-	return *out ? BRV_OK : alloc_decoder(archive, out, err);
+	if (*out)
+		return BRV_OK;
+	TRY(alloc_decoder(archive, out, err));
+	(*out)->node = node;
+	return BRV_OK;
 }
 
 static void release_tables(struct decoder *decoder)
@@ -304,7 +311,7 @@ enum brv_status decode_stream(struct brv_archive *archive, const struct stream *
 	struct decoder *decoder;
 	const struct chunk *chunk = archive->view.chunk + stream->chunk_at;
 	uint64_t nbytes = stream->nwords * word_nbytes(stream->width);
-	TRY(decoder_take(archive, &decoder, err));
+	TRY(decoder_take(archive, 0, &decoder, err));
 	enum brv_status status = BRV_OK;
 	for (uint64_t k = 0, end; status == BRV_OK && k < stream->nchunks;) {
 		for (end = k + 1; end < stream->nchunks && chunk[end].payload_offset - chunk[k].payload_offset < CELL_NBYTES; end++)
@@ -321,7 +328,7 @@ enum brv_status decode_costs(struct brv_archive *archive, const struct stream *s
 			     struct error *err)
 {
 	struct decoder *decoder;
-	TRY(decoder_take(archive, &decoder, err));
+	TRY(decoder_take(archive, 0, &decoder, err));
 	enum brv_status status = decoder_load(decoder, stream->chunk_at + k, stream->chunk_at + k + 1, err);
 	struct error why = { "its payload is damaged" };
 	if (status == BRV_OK) {

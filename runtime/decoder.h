@@ -10,8 +10,9 @@ enum { CELL_NBYTES = 1 << 20 };
 
 struct decoder;
 
-/* An idle decoder of the archive, or a new one; given back after use. BRV_LIMIT, BRV_MEMORY. */
-enum brv_status decoder_take(struct brv_archive *archive, struct decoder **out, struct error *err);
+/* An idle decoder of the archive, one that was made on the same memory node if there is any, or a new one; given back after use.
+ * BRV_LIMIT, BRV_MEMORY. */
+enum brv_status decoder_take(struct brv_archive *archive, unsigned node, struct decoder **out, struct error *err);
 void decoder_give(struct decoder *decoder);
 void decoders_free(struct brv_archive *archive);
 

@@ -17,6 +17,7 @@
 #include "runtime/source.h"
 
 struct decoder;
+struct place;
 struct pool;
 
 struct brv_archive {
@@ -42,8 +43,10 @@ struct brv_archive {
 enum brv_status memory_take(struct brv_archive *archive, uint64_t nbytes, const char *what, struct error *err);
 void memory_give(struct brv_archive *archive, uint64_t nbytes);
 
-/* The team of threads of a public pool object; NULL of NULL. */
-struct pool *pool_team(const brv_pool *pool);
+struct brv_pool {
+	struct pool *team;
+	struct place *place;            /* NULL: nothing is placed */
+};
 
 static inline const struct stream *tensor_stream(const struct brv_archive *archive, uint64_t tensor)
 {
