@@ -76,7 +76,8 @@ static hwloc_topology_t load_topology(void)
 	const unsigned long flags = HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING | HWLOC_TOPOLOGY_FLAG_NO_DISTANCES |
 				    HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
 	hwloc_topology_t topology;
-	if (hwloc_topology_init(&topology) != 0)
+	/* Without it hwloc has nothing to say but to complain on stderr. */
+	if (access("/sys/devices/system/cpu", R_OK) != 0 || hwloc_topology_init(&topology) != 0)
 		return NULL;
 	hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
 	hwloc_topology_set_type_filter(topology, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
@@ -322,7 +323,7 @@ static void report_node(const struct node *node, struct text_out *out)
 		text_add(out, "memory node:      %u: %s", node->object->os_index, text_nbytes(node->object->attr->numanode.local_memory, nbytes));
 	else
 		text_add(out, "memory node:      none");
-	text_add(out, ", %u cores, %d CPUs\n", node->ncores, hwloc_bitmap_weight(node->cpus));
+	text_add(out, ", cores: %u, CPUs: %d\n", node->ncores, hwloc_bitmap_weight(node->cpus));
 }
 
 void place_report(unsigned threads, struct text_out *out)

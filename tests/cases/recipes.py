@@ -286,3 +286,22 @@ def _(scratch, sample):
     check(all(path.stat().st_mtime_ns == when for path, when in before.items()), "a finished archive was made again")
     unpack(out, scratch / "back")
     check(run("diff", "-r", model, scratch / "back").returncode == 0, "comes back different")
+
+
+@recipe("r20-memory-nodes")
+def _(scratch, sample):
+    archive = packed(scratch, sample)
+    machines = {"this one": {}, "two nodes": {"HWLOC_SYNTHETIC": "node:2 core:2 pu:1"}, "nodes that are not there": {
+        "HWLOC_SYNTHETIC": "node:2 core:512 pu:1", "HWLOC_THISSYSTEM": "1"}}
+    for machine, env in machines.items():
+        for mode in ("none", "local", "interleave"):
+            options = ["-T", "4", "--numa", mode]
+            done = unpack(archive, scratch / "out", "-f", "-v", *options, env=env)
+            check(done.stderr.startswith(b"threads 4"), f"{machine}, {mode}: {describe(done)}")
+            check(same(sample, scratch / "out"), f"{machine}, {mode}: unpack differs")
+            check(succeed(BREVIS, "unpack", *options, archive, "-o", "-", env=env).stdout == sample.read_bytes(), f"{machine}, {mode}: other bytes on stdout")
+            with open(archive, "rb") as pipe:
+                check(not run(BREVIS, "test", "-q", *options, "-", env=env, stdin=pipe).returncode, f"{machine}, {mode}: test of stdin")
+        check(b"2 nodes" in succeed(BREVIS, "test", "-v", "-T", "2", "--numa", "local", archive, env=machines["two nodes"]).stderr, "not two nodes")
+    refuse(BREVIS, "test", "--numa", "far", archive, codes=[2])
+    check(b"placement:" in succeed(BREVIS, "cpu").stdout, "cpu does not say where")
