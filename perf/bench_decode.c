@@ -1,6 +1,9 @@
-/* bench_decode.c: whole archives decoded into warm memory, by thread count and with and without checksums, next to memcpy.
+/* bench_decode.c: whole archives decoded into warm and into fresh memory, next to memcpy.
  *
- *     bench_decode ARCHIVE.brv... SPDX-License-Identifier: Apache-2.0 */
+ *     bench_decode ARCHIVE.brv...
+ *
+ * By thread count, with checksums and without, threads pinned and not, in huge pages and in small ones.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "common/cpus.h"
 #include "perf/clock.h"
 #include "runtime/brevis.h"
@@ -20,19 +23,51 @@ static uint8_t *read_file(const char *path, size_t *nbytes)
 	return bytes;
 }
 
-static void bench(const char *path, const uint8_t *bytes, size_t nbytes, unsigned threads, int no_checksums)
+struct subject {
+	const char *path;
+	const uint8_t *bytes;
+	size_t nbytes;
+};
+
+static void check(brv_status_code status, const struct subject *subject, const brv_error *error)
+{
+	if (status == BRV_SUCCESS)
+		return;
+	fprintf(stderr, "bench_decode: %s: %s\n", subject->path, error->text);
+	exit(4);
+}
+
+static void report(const struct subject *subject, unsigned threads, const char *how, double gbs, double ratio)
+{
+	printf("%-40s %-7s %2u threads  %-26s  %7.2f GB/s  %6.3f x memcpy (one thread)\n", subject->path, brv_isa(), threads, how, gbs, ratio);
+}
+
+static brv_archive *open_subject(const struct subject *subject, int no_checksums)
 {
 	const brv_options options = { .struct_nbytes = sizeof(options), .memory_limit = 1ull << 40, .no_checksums = no_checksums };
-	double gbs[REPEATS], ratio[REPEATS];
 	brv_archive *archive;
+	brv_error error;
+	check(brv_open_memory(subject->bytes, subject->nbytes, &options, &archive, &error), subject, &error);
+	return archive;
+}
+
+static brv_pool *make_pool(const struct subject *subject, unsigned threads, brv_numa numa)
+{
+	const brv_pool_options options = { .struct_nbytes = sizeof(options), .threads = threads, .numa = numa };
 	brv_pool *pool;
+	brv_error error;
+	check(brv_pool_create_with(&options, &pool, &error), subject, &error);
+	return pool;
+}
+
+static void bench_warm(const struct subject *subject, unsigned threads, int no_checksums, brv_numa numa)
+{
+	double gbs[REPEATS], ratio[REPEATS];
+	brv_archive *archive = open_subject(subject, no_checksums);
+	brv_pool *pool = make_pool(subject, threads, numa);
 	brv_error error;
 	brv_info info;
 
-	if (brv_open_memory(bytes, nbytes, &options, &archive, &error) || brv_pool_create(threads, &pool, &error)) {
-		fprintf(stderr, "bench_decode: %s: %s\n", path, error.text);
-		exit(4);
-	}
 	brv_get_info(archive, &info);
 	uint8_t *dst = warm(info.data_nbytes + 4096), *src = warm(info.data_nbytes + 4096);
 	const brv_call call = { .struct_nbytes = sizeof(call), .pool = pool };
@@ -41,16 +76,57 @@ static void bench(const char *path, const uint8_t *bytes, size_t nbytes, unsigne
 		memcpy(dst, src, info.data_nbytes);
 		const double copy = now() - start;
 		start = now();
-		if (brv_decode_data(archive, 0, dst, info.data_nbytes, &call, &error)) {
-			fprintf(stderr, "bench_decode: %s: %s\n", path, error.text);
-			exit(4);
-		}
+		check(brv_decode_data(archive, 0, dst, info.data_nbytes, &call, &error), subject, &error);
 		const double took = now() - start;
 		gbs[r] = (double)info.data_nbytes / took / 1e9, ratio[r] = copy / took;
 	}
-	printf("%-40s %-7s %2u threads  checksums %-3s  %7.2f GB/s  %6.3f x memcpy (one thread)  ratio %.4f\n", path, brv_isa(), threads,
-	       no_checksums ? "off" : "on", median(gbs), median(ratio), (double)info.archive_nbytes / (double)info.file_nbytes);
+	char how[32];
+	snprintf(how, sizeof(how), "warm, checksums %s%s", no_checksums ? "off" : "on", numa == BRV_NUMA_LOCAL ? ", pinned" : "");
+	report(subject, threads, how, median(gbs), median(ratio));
 	munmap(dst, info.data_nbytes + 4096);
+	munmap(src, info.data_nbytes + 4096);
+	brv_pool_free(pool);
+	brv_close(archive);
+}
+
+static uint8_t *fresh(size_t nbytes)
+{
+	uint8_t *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED) {
+		perror("mmap");
+		exit(6);
+	}
+	return p;
+}
+
+/* Memory that has never been written to, as a caller's usually is; memcpy has the same. */
+static void bench_fresh(const struct subject *subject, unsigned threads, int no_huge_pages)
+{
+	double gbs[REPEATS], ratio[REPEATS];
+	brv_archive *archive = open_subject(subject, 1);
+	brv_pool *pool = make_pool(subject, threads, BRV_NUMA_DEFAULT);
+	brv_error error;
+	brv_info info;
+
+	brv_get_info(archive, &info);
+	uint8_t *src = warm(info.data_nbytes + 4096);
+	const brv_call call = { .struct_nbytes = sizeof(call), .pool = pool, .no_huge_pages = no_huge_pages };
+	for (unsigned r = 0; r < REPEATS; r++) {
+		uint8_t *dst = fresh(info.data_nbytes);
+		if (!no_huge_pages)
+			madvise(dst, info.data_nbytes, MADV_HUGEPAGE);
+		double start = now();
+		memcpy(dst, src, info.data_nbytes);
+		const double copy = now() - start;
+		munmap(dst, info.data_nbytes);
+		dst = fresh(info.data_nbytes);
+		start = now();
+		check(brv_decode_data(archive, 0, dst, info.data_nbytes, &call, &error), subject, &error);
+		const double took = now() - start;
+		munmap(dst, info.data_nbytes);
+		gbs[r] = (double)info.data_nbytes / took / 1e9, ratio[r] = copy / took;
+	}
+	report(subject, threads, no_huge_pages ? "fresh, pages of 4 KiB" : "fresh, huge pages", median(gbs), median(ratio));
 	munmap(src, info.data_nbytes + 4096);
 	brv_pool_free(pool);
 	brv_close(archive);
@@ -62,15 +138,19 @@ int main(int argc, char **argv)
 
 	cpus_detect(&cpus);
 	for (int i = 1; i < argc; i++) {
-		size_t nbytes;
-		const uint8_t *bytes = read_file(argv[i], &nbytes);
-		if (!bytes) {
+		struct subject subject = { .path = argv[i] };
+		subject.bytes = read_file(argv[i], &subject.nbytes);
+		if (!subject.bytes) {
 			perror(argv[i]);
 			return 5;
 		}
-		for (unsigned threads = 1; threads <= cpus.usable; threads *= 2)
+		for (unsigned threads = 1; threads <= cpus.usable; threads *= 2) {
 			for (int no_checksums = 1; no_checksums >= 0; no_checksums--)
-				bench(argv[i], bytes, nbytes, threads, no_checksums);
+				bench_warm(&subject, threads, no_checksums, BRV_NUMA_NONE);
+			bench_warm(&subject, threads, 1, BRV_NUMA_LOCAL);
+			for (int no_huge_pages = 1; no_huge_pages >= 0; no_huge_pages--)
+				bench_fresh(&subject, threads, no_huge_pages);
+		}
 	}
 	return 0;
 }

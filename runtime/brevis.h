@@ -156,7 +156,7 @@ typedef enum brv_numa {
 	BRV_NUMA_DEFAULT = 0,   /* local if there are several threads and they may run on several nodes, else none */
 	BRV_NUMA_NONE = 1,      /* everything is left to the kernel */
 	BRV_NUMA_LOCAL = 2,     /* threads stay on their nodes; each node decodes its own part of dst, into its own memory */
-	BRV_NUMA_INTERLEAVE = 3 /* the pages of dst (4 MiB or more) are spread over the nodes, page by page; that policy stays with them (mbind) */
+	BRV_NUMA_INTERLEAVE = 3 /* if dst is 4 MiB or more its pages are dealt out to the nodes in turn; the policy stays with them (mbind) */
 } brv_numa;
 
 typedef struct brv_pool_options {

@@ -1,11 +1,12 @@
 /* place.c: which CPUs each thread of a pool runs on, and on which memory node and in what pages its output lies (place.h).
  *
- * Memory belongs to the node of the CPU that first writes to it. So `local` needs no binding of memory: a worker that stays on its node, and
- * gets the same part of the output from its first byte to its last (pool_run_grouped), has its pages there, and a mempolicy that the
- * user has set (numactl) holds. `interleave` binds the output, and leaves the threads where the kernel puts them.
+ * A page belongs to the node of the CPU that first writes to it. So `local` binds no memory: workers stay on their nodes, those of a node
+ * write one run of the output from end to end (pool_run_grouped), and the pages are there; a policy that the user has set (numactl)
+ * holds. `interleave` binds the output, and leaves the threads where the kernel puts them.
  *
  * The default is `local` where threads can run on several nodes, and otherwise nothing: on one node all memory is equally near, pinning
- * gained nothing measurable, and a pinned worker waits when something else runs on its CPU, which the kernel would have moved.
+ * gained nothing (perf/bench_decode, docs/PERFORMANCE.md), and a pinned worker waits when something else runs on its CPU, where the
+ * kernel would have moved it.
  *
  * For the same reason a team that does not fill the CPUs is kept on its nodes only, each worker free among the node's CPUs: two processes
  * with few threads would otherwise meet on the same cores while the others idle. SPDX-License-Identifier: Apache-2.0 */
@@ -69,8 +70,8 @@ unsigned place_node(const struct place *place, unsigned worker)
 	return place && place->mode == BRV_NUMA_LOCAL ? worker_core(place, worker)->node : 0;
 }
 
-/* The part of a loaded topology that is asked for: CPUs, cores, nodes. NULL if it cannot be had.
- * hwloc's x86 backend would run on every CPU in turn to ask it, which takes longer and moves this thread about; the kernel knows the same. */
+/* CPUs, cores and nodes of this machine, and nothing else; NULL if they cannot be had. hwloc's x86 backend would run on every CPU in turn to
+ * ask it, which takes longer and moves this thread about; the kernel knows the same. */
 static hwloc_topology_t load_topology(void)
 {
 	const unsigned long flags = HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING | HWLOC_TOPOLOGY_FLAG_NO_DISTANCES |
@@ -234,7 +235,6 @@ void place_team(struct place *place, struct pool *team)
 {
 	if (!place || place->mode != BRV_NUMA_LOCAL)
 		return;
-	place->threads = pool_threads(team); /* the system may have refused some */
 	for (unsigned i = 0, group = 0; i < place->threads; i++) {
 		group += i > 0 && place_node(place, i) != place_node(place, i - 1);
 		pool_set_group(team, i, group);

@@ -16,7 +16,7 @@ struct place;
 struct place *alloc_place(brv_numa mode, unsigned threads);
 void free_place(struct place *place);
 
-/* Pins the team's threads, but for worker 0, and puts them in groups. */
+/* Pins the threads of a team of as many workers, but for worker 0, and puts them in groups. */
 void place_team(struct place *place, struct pool *team);
 
 /* A number for the node that a worker runs on; 0 if nothing is placed. */

@@ -1,4 +1,4 @@
-/* node_pages.c: decodes an archive with a pool of its own and asks the kernel on which memory nodes the output lies; tests/numa_guest.py runs it.
+/* node_pages.c: decodes an archive and asks the kernel on which memory nodes the output lies; tests/numa_guest.py runs it.
  *
  *     node_pages ARCHIVE default|none|local|interleave THREADS HUGE
  *
