@@ -3,14 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runtime/place.h"
-
-enum { WINDOW_NBYTES = 32 << 20, MIN_WINDOW_NBYTES = 1 << 20 };
+#include "runtime/decode.h"
 
 /* The library's status and text as the command's. */
 static enum brv_status take(struct cli *cli, brv_status_code status, const brv_error *error)
@@ -74,88 +71,31 @@ enum brv_status cli_find(struct cli *cli, const char *name, uint64_t *index)
 	return take(cli, brv_find_tensor(cli->archive, name, strlen(name), index, &error), &error);
 }
 
-brv_call cli_call(struct cli *cli)
-{
-	return (brv_call){
-		.struct_nbytes = sizeof(brv_call), .pool = cli->pool, .progress = progress_update, .progress_context = &cli->progress
-	};
-}
-
-/* Two windows of output: one is written while the next is decoded, if there is more than one thread. */
 struct copy {
 	struct outfile *out;
-	uint8_t *window[2];
-	size_t window_nbytes;
-	pthread_t writer;
-	bool writing;
-	const uint8_t *bytes;           /* what the writer writes */
-	size_t nbytes;
-	uint64_t offset;
-	enum brv_status status;
-	struct error err;
+	uint64_t from, to;              /* what byte `from` of the data region becomes in the file */
+	bool failed;                    /* writing, and not decoding */
 };
 
-static void *write_window(void *context)
+/* decode_sink_fn */
+static enum brv_status write_part(void *context, const void *bytes, size_t nbytes, uint64_t offset, struct error *err)
 {
 	struct copy *copy = context;
-	copy->status = outfile_write(copy->out, copy->bytes, copy->nbytes, copy->offset, &copy->err);
-	return NULL;
-}
-
-static enum brv_status finish_write(struct cli *cli, struct copy *copy)
-{
-	if (copy->writing)
-		pthread_join(copy->writer, NULL);
-	copy->writing = false;
-	if (copy->status != BRV_OK) {
-		cli->err = copy->err;
-		cli->about = cli->target;
-	}
-	return copy->status;
-}
-
-static enum brv_status start_write(struct cli *cli, struct copy *copy, const uint8_t *bytes, size_t nbytes, uint64_t offset)
-{
-	TRY(finish_write(cli, copy));
-	copy->bytes = bytes;
-	copy->nbytes = nbytes;
-	copy->offset = offset;
-	if (copy->window[1] && pthread_create(&copy->writer, NULL, write_window, copy) == 0) {
-		copy->writing = true;
-		return BRV_OK;
-	}
-	write_window(copy);
-	return finish_write(cli, copy);
-}
-
-static enum brv_status copy_windows(struct cli *cli, struct copy *copy, uint64_t offset, uint64_t nbytes, uint64_t out_offset)
-{
-	brv_call call = cli_call(cli);
-	brv_error error;
-	call.progress = NULL; /* a call sees a window only */
-	for (uint64_t done = 0, turn = 0; done < nbytes; turn++) {
-		size_t part = MIN(nbytes - done, (uint64_t)copy->window_nbytes);
-		uint8_t *window = copy->window[1] ? copy->window[turn % 2] : copy->window[0];
-		TRY(take(cli, brv_decode_data(cli->archive, offset + done, window, part, &call, &error), &error));
-		TRY(start_write(cli, copy, window, part, out_offset + done));
-		done += part;
-		progress_update(&cli->progress, done, nbytes);
-	}
-	return finish_write(cli, copy);
+	const enum brv_status status = outfile_write(copy->out, bytes, nbytes, copy->to + (offset - copy->from), err);
+	copy->failed |= status != BRV_OK;
+	return status;
 }
 
 enum brv_status cli_copy(struct cli *cli, struct outfile *out, uint64_t offset, uint64_t nbytes, uint64_t out_offset)
 {
-	uint64_t limit = cli->memory_limit ? MAX(cli->memory_limit / 8, (uint64_t)MIN_WINDOW_NBYTES) : WINDOW_NBYTES;
-	struct copy copy = { .out = out, .window_nbytes = MIN(MAX(nbytes, (uint64_t)1), MIN(limit, (uint64_t)WINDOW_NBYTES)) };
-	bool overlap = brv_pool_threads(cli->pool) > 1 && nbytes > copy.window_nbytes;
-	copy.window[0] = alloc_big(copy.window_nbytes);
-	copy.window[1] = overlap ? alloc_big(copy.window_nbytes) : NULL;
-	enum brv_status status = copy.window[0] ? copy_windows(cli, &copy, offset, nbytes, out_offset) :
-						  fail(&cli->err, BRV_MEMORY, "no memory for a window of output");
-	if (copy.writing)
-		pthread_join(copy.writer, NULL);
-	free(copy.window[0]);
-	free(copy.window[1]);
+	struct copy copy = { .out = out, .from = offset, .to = out_offset };
+	const struct decode_range range = { .offset = offset, .nbytes = nbytes };
+	const struct decode_call call = {
+		.range = &range, .nranges = 1, .sink = write_part, .sink_context = &copy, .ordered = true, .pool = cli->pool,
+		.progress = progress_update, .progress_context = &cli->progress,
+	};
+	const enum brv_status status = decode_data(cli->archive, &call, &cli->err);
+	if (copy.failed)
+		cli->about = cli->target;
 	return status;
 }

@@ -53,9 +53,6 @@ bool cli_shows_progress(const struct cli *cli);
 /* Finds a tensor by the name given on the command line. */
 enum brv_status cli_find(struct cli *cli, const char *name, uint64_t *index);
 
-/* A call with the pool and, if wanted, the progress line. */
-brv_call cli_call(struct cli *cli);
-
 /* Bytes offset .. offset + nbytes - 1 of the data region, decoded and written to `out` at out_offset, in bounded memory, in order. */
 enum brv_status cli_copy(struct cli *cli, struct outfile *out, uint64_t offset, uint64_t nbytes, uint64_t out_offset);
 

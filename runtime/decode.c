@@ -46,6 +46,8 @@ struct job {
 	uint64_t next;                  /* cell of a sequential source; under archive->lock */
 	struct decoder **decoder;       /* by worker */
 	pthread_mutex_t lock;           /* of what follows */
+	pthread_cond_t turns;
+	uint64_t turn;                  /* cell whose output is delivered next, if ordered */
 	uint64_t done_nbytes;
 	enum brv_status status;
 	struct error err;
@@ -59,6 +61,7 @@ static void fail_cell(struct job *job, uint64_t cell, enum brv_status status, co
 		job->status = status;
 		job->err = *err;
 		atomic_store(&job->failed_cell, cell);
+		pthread_cond_broadcast(&job->turns);
 	}
 	pthread_mutex_unlock(&job->lock);
 }
@@ -85,6 +88,7 @@ struct cell {
 	struct position at;
 	uint64_t end_chunk;
 	uint64_t low, high;             /* in the data region */
+	uint8_t *bytes;                 /* of the output; NULL: nowhere */
 };
 
 /* Where the chunk begins; behind a tensor's last (shorter) chunk, where the tensor ends. */
@@ -123,7 +127,7 @@ static bool find_cell(const struct job *job, uint64_t number, struct cell *cell)
 	return cell->at.chunk < cell->end_chunk;
 }
 
-static enum brv_status run_cell(const struct job *job, struct decoder *decoder, const struct cell *cell, struct error *err)
+static enum brv_status run_cell(const struct job *job, struct decoder *decoder, struct cell *cell, struct error *err)
 {
 	const struct decode_call *call = job->call;
 	const struct stream *stream = cell->at.stream;
@@ -139,7 +143,41 @@ static enum brv_status run_cell(const struct job *job, struct decoder *decoder, 
 		TRY(decoder_run(decoder, stream, chunk - stream->chunk_at, low - start, high - start, dst ? dst + (low - cell->low) : NULL,
 				job->archive->checksums, err));
 	}
-	return call->sink ? call->sink(call->sink_context, dst, cell->high - cell->low, cell->low, err) : BRV_OK;
+	cell->bytes = dst;
+	return BRV_OK;
+}
+
+/* Waits until all cells before are delivered. False if one of them failed. */
+static bool take_turn(struct job *job, uint64_t cell)
+{
+	pthread_mutex_lock(&job->lock);
+	while (job->turn != cell && atomic_load(&job->failed_cell) > cell)
+		pthread_cond_wait(&job->turns, &job->lock);
+	const bool mine = job->turn == cell;
+	pthread_mutex_unlock(&job->lock);
+	return mine;
+}
+
+static void end_turn(struct job *job)
+{
+	pthread_mutex_lock(&job->lock);
+	job->turn++;
+	pthread_cond_broadcast(&job->turns);
+	pthread_mutex_unlock(&job->lock);
+}
+
+/* Hands a cell's output to the sink. Cells are started in order, and an unfinished one never waits for a later one, so turns come. */
+static enum brv_status deliver(struct job *job, uint64_t number, const struct cell *cell, bool empty, struct error *err)
+{
+	const struct decode_call *call = job->call;
+	enum brv_status status = BRV_OK;
+	if (!call->sink || (call->ordered && !take_turn(job, number)))
+		return BRV_OK;
+	if (!empty)
+		status = call->sink(call->sink_context, cell->bytes, cell->high - cell->low, cell->low, err);
+	if (call->ordered && status == BRV_OK)
+		end_turn(job);
+	return status;
 }
 
 /* The payload of the range behind the cell: it is wanted next, by whichever thread. */
@@ -196,6 +234,8 @@ static void do_cell(void *context, uint64_t number, unsigned worker)
 		status = run_cell(job, decoder, &cell, &err);
 	if (decoder)
 		decoder_release(decoder);
+	if (status == BRV_OK)
+		status = deliver(job, number, &cell, empty, &err);
 	if (status != BRV_OK)
 		fail_cell(job, number, status, &err);
 	else if (!empty)
@@ -262,11 +302,13 @@ enum brv_status decode_data(struct brv_archive *archive, const struct decode_cal
 	TRY(cut_cells(&job, threads, err));
 	atomic_init(&job.failed_cell, UINT64_MAX);
 	pthread_mutex_init(&job.lock, NULL);
+	pthread_cond_init(&job.turns, NULL);
 	run_job(&job, call->pool);
 	for (unsigned i = 0; i < threads; i++)
 		if (decoders[i])
 			decoder_give(decoders[i]);
 	pthread_mutex_destroy(&job.lock);
+	pthread_cond_destroy(&job.turns);
 	free(job.first_cell);
 	if (job.status != BRV_OK && err)
 		*err = job.err;

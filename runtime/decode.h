@@ -4,7 +4,8 @@
 
 #include "runtime/decoder.h"
 
-/* Receives a part of the output: nbytes from byte `offset` of the data region. Called from several threads at once, in any order. */
+/* Receives a part of the output: nbytes from byte `offset` of the data region. Called from several threads, at once and in any order, or (ordered)
+ * one after the other, in ascending order and without gaps. */
 typedef enum brv_status decode_sink_fn(void *context, const void *bytes, size_t nbytes, uint64_t offset, struct error *err);
 
 /* nbytes bytes of the data region from `offset` go to dst; NULL: to the call's sink or, without one, nowhere but through the checksums. */
@@ -19,6 +20,7 @@ struct decode_call {
 	size_t nranges;
 	decode_sink_fn *sink;
 	void *sink_context;
+	bool ordered;                   /* one range only */
 	brv_pool *pool;                 /* NULL: this thread alone */
 	brv_progress_fn progress;
 	void *progress_context;

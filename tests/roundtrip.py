@@ -46,6 +46,13 @@ def check_unpack(path, archive, scratch):
     (scratch / "back").unlink()
 
 
+def check_pipes(path, archive, scratch):
+    """Archive and output both as pipes: nothing can be read or written twice."""
+    for threads in ("1", "3"):
+        piped = run("sh", "-c", 'cat "$1" | "$0" unpack -T "$2" - -o - | cat >"$3"', BREVIS, archive, threads, scratch / "piped")
+        check(piped.returncode == 0 and not piped.stderr and same(path, scratch / "piped"), f"{threads} threads, through pipes: {piped.stderr}")
+
+
 def check_list(tensors, archive):
     listed = json.loads(succeed(BREVIS, "list", "--json", archive).stdout)
     check(len(listed["tensors"]) == len(tensors), f"{len(listed['tensors'])} tensors listed, {len(tensors)} in the file")
@@ -82,6 +89,7 @@ def roundtrip(suite, path):
     with suite.case(f"roundtrip {name}: one archive by all roads") as scratch:
         archive = make_archive(path, scratch)
         for what, function in (("back byte for byte", lambda: check_unpack(path, archive, scratch)),
+                               ("through pipes", lambda: check_pipes(path, archive, scratch)),
                                ("list agrees with the header", lambda: check_list(tensors, archive)),
                                ("cat gives tensors and rows", lambda: tensors and check_parts(path, tensors, start, archive)),
                                ("the safetensors library refuses it", lambda: check_loader(path, archive))):
