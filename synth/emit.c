@@ -24,7 +24,7 @@ struct record {
 	uint16_t program[ENCODE_MAX_VARIANTS];
 	uint8_t ntables[ENCODE_MAX_VARIANTS];
 	uint16_t table[ENCODE_MAX_VARIANTS][ENCODE_MAX_TABLES];
-	bool is_ref;
+	bool is_ref[ENCODE_MAX_VARIANTS];
 	struct coded_chunk *chunk;
 };
 
@@ -160,7 +160,7 @@ static enum brv_status add_record(struct emitter *e, struct records *records, st
 	for (unsigned v = 0; v < r->nvariants; v++) {
 		const struct bc_program *program = &s->variant[v].program;
 		TRY(intern_program(e, program, &r->program[v], err));
-		r->is_ref |= program->instr[0].op == OP_REF;
+		r->is_ref[v] = program->instr[0].op == OP_REF;
 		for (unsigned i = 0; i < program->ninstr; i++) {
 			const uint8_t kind = bc_opinfo(program->instr[i].op)->table;
 			if (kind == TABLE_NONE)
@@ -244,7 +244,7 @@ static void put_chunk(const struct emitter *e, struct buffer *index, const struc
 		buffer_put_u8(index, chunk->variant);
 	for (unsigned t = 0; t < r->ntables[chunk->variant]; t++)
 		buffer_put_varint(index, r->table[chunk->variant][t]);
-	if (r->is_ref) {
+	if (r->is_ref[chunk->variant]) {
 		buffer_put_varint(index, 1 + e->classes.count + r->ref_tensor);
 		buffer_put_varint(index, chunk->ref_first);
 	}
@@ -263,7 +263,7 @@ static void drop_unused_variants(struct record *r)
 		to[v] = kept;
 		if (!used[v])
 			continue;
-		r->program[kept] = r->program[v], r->ntables[kept] = r->ntables[v];
+		r->program[kept] = r->program[v], r->ntables[kept] = r->ntables[v], r->is_ref[kept] = r->is_ref[v];
 		memmove(r->table[kept], r->table[v], sizeof(r->table[v]));
 		kept++;
 	}

@@ -9,6 +9,7 @@
 #include "synth/invert.h"
 #include "synth/pack.h"
 #include "synth/productions.h"
+#include "synth/same.h"
 
 /* One chunk on its way through a variant. at[i], n[i]: the words that instruction i has to produce. */
 struct job {
@@ -231,10 +232,14 @@ enum brv_status encode_chunk(struct encoder *encoder, struct coded_stream *strea
 	}
 	if (!reserve(&encoder->arena, &encoder->arena_nbytes, arena_nbytes(&stream->variant[0].program, n)))
 		return BRV_MEMORY;
-	while (v + 1 < stream->nvariants && !encode_variant(encoder, stream, v, first, words, n))
+	if (stream->nvariants > stream->ncoded && chunk->ref_first != SAME_NOTHING) {
+		chunk->variant = (uint8_t)stream->ncoded;
+		return BRV_OK;
+	}
+	while (v + 1 < stream->ncoded && !encode_variant(encoder, stream, v, first, words, n))
 		v++;
-	if (v + 1 == stream->nvariants || encoder->payload.nbytes > raw_nbytes) {
-		v = stream->nvariants - 1; /* raw, or the only program */
+	if (v + 1 == stream->ncoded || encoder->payload.nbytes > raw_nbytes) {
+		v = stream->ncoded - 1; /* raw, or the only program */
 		if (!encode_variant(encoder, stream, v, first, words, n))
 			return BRV_MEMORY;
 	}
@@ -372,5 +377,21 @@ enum brv_status encode_prepare(struct coded_stream *stream, const struct expr *e
 		expr_fill(&raw, 0, OP_LIT_RAW, 0, 0);
 		add_variant(stream, &raw, false);
 	}
+	stream->ncoded = stream->nvariants;
 	return BRV_OK;
+}
+
+void encode_set_refs(struct coded_stream *stream, uint64_t tensor, const uint64_t *first)
+{
+	struct expr expr;
+
+	if (stream->nvariants == ENCODE_MAX_VARIANTS)
+		return;
+	expr_init(&expr, stream->width, 0);
+	expr_fill(&expr, 0, OP_REF, 0, 0);
+	if (!add_variant(stream, &expr, false))
+		return;
+	stream->ref_tensor = tensor;
+	for (uint64_t k = 0; k < stream->nchunks; k++)
+		stream->chunk[k].ref_first = first[k];
 }

@@ -14,7 +14,7 @@ struct coded_chunk {
 	uint8_t variant;
 	uint32_t payload_nbytes;
 	uint64_t sum;                   /* XXH3 of the chunk's words */
-	uint64_t ref_first;             /* first word, for a variant that is a ref */
+	uint64_t ref_first;             /* first word, for a variant that is a ref; SAME_NOTHING (same.h) otherwise */
 };
 
 /* A way to code a chunk: a program and its tables. Tables are owned by the stream. */
@@ -30,12 +30,13 @@ struct coded_stream {
 	struct classes classes;         /* kr = kc = 1, rows 0: none used */
 	struct expr expr;
 	unsigned nvariants, ntables;
+	unsigned ncoded;                /* variants that chunks are tried with, the last of them raw or the only one; behind them may be a ref */
 	struct coded_variant variant[ENCODE_MAX_VARIANTS];
 	struct buffer table_body[ENCODE_MAX_TABLES];
 	struct kn_table *table[ENCODE_MAX_TABLES];
 	uint64_t nchunks;
 	struct coded_chunk *chunk;
-	uint64_t ref_tensor;            /* index of the tensor that all chunks refer to, if variant 0 is a ref */
+	uint64_t ref_tensor;            /* index of the tensor that the chunks of a variant that is a ref refer to */
 	double share;                   /* of chunks that the first variant coded, for reports */
 };
 
@@ -43,6 +44,9 @@ struct coded_stream {
  * classes move into the stream if the program uses them. BRV_MEMORY. */
 enum brv_status encode_prepare(struct coded_stream *stream, const struct expr *expr, const void *words, uint64_t nwords, unsigned width,
 			       uint64_t chunk_words, struct classes *classes);
+
+/* Makes refs to a tensor of the chunks whose first[] is not SAME_NOTHING (same.h): from that word of it on. */
+void encode_set_refs(struct coded_stream *stream, uint64_t tensor, const uint64_t *first);
 
 /* What one thread needs to encode chunks of a stream. */
 struct encoder {

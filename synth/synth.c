@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
-#include <xxhash.h>
 
 #include "common/outfile.h"
 #include "common/pool.h"
 #include "synth/compare.h"
 #include "synth/emit.h"
 #include "synth/learn.h"
+#include "synth/same.h"
 
 #define BATCH_NBYTES (64ull << 20)
 #define SPOOL_NBYTES (64ull << 20)
@@ -23,8 +23,8 @@ struct item {
 	const struct tensor *tensor;
 	uint8_t *words;
 	struct source source;
-	XXH128_hash_t hash;
-	int64_t equal_to;               /* index of an earlier equal tensor, -1: none */
+	struct fingerprint print;
+	struct same_match same;         /* what an earlier tensor has of it */
 	struct coded_stream stream;
 	struct buffer *payload;         /* of each chunk */
 	unsigned expansions;
@@ -33,20 +33,13 @@ struct item {
 	double seconds;
 };
 
-/* Tensors seen so far, by content: open addressing, entry + 1. */
-struct seen {
-	uint64_t *slot;
-	XXH128_hash_t *hash;
-	size_t slots;
-};
-
 struct job {
 	const struct synth_options *options;
 	struct synth_plan plan;
 	struct checkpoint checkpoint;
 	struct emitter *emitter;
 	struct pool *pool;
-	struct seen seen;
+	struct same *same;
 	struct encoder *encoder;        /* of each worker */
 	struct item *item;              /* the batch */
 	size_t first, count;
@@ -77,29 +70,7 @@ static void read_item(void *context, uint64_t i, unsigned worker)
 	item->status = checkpoint_read(&job->checkpoint, item->tensor->offset, item->words, item->tensor->nbytes, &item->err);
 	item->source = source_of(item->tensor, item->words);
 	if (item->status == BRV_OK)
-		item->hash = XXH3_128bits_withSeed(item->words, item->tensor->nbytes, item->source.width);
-}
-
-/* The earlier tensor with the same bytes and width, or -1; adds this one if there is none. Tensors too small for it to pay are left out. */
-static int64_t find_equal(struct seen *seen, const struct item *item, size_t index)
-{
-	if (item->tensor->nbytes < 64)
-		return -1;
-	size_t at = item->hash.low64 & (seen->slots - 1);
-	for (; seen->slot[at]; at = (at + 1) & (seen->slots - 1))
-		if (XXH128_isEqual(seen->hash[at], item->hash))
-			return (int64_t)seen->slot[at] - 1;
-	seen->slot[at] = index + 1, seen->hash[at] = item->hash;
-	return -1;
-}
-
-static bool alloc_seen(struct seen *seen, size_t ntensors)
-{
-	for (seen->slots = 64; seen->slots < 2 * ntensors; seen->slots *= 2)
-		;
-	seen->slot = calloc(seen->slots, sizeof(*seen->slot));
-	seen->hash = calloc(seen->slots, sizeof(*seen->hash));
-	return seen->slot && seen->hash;
+		fingerprint_make(&item->source, &item->print);
 }
 
 static void search_item(void *context, uint64_t i, unsigned worker)
@@ -109,10 +80,12 @@ static void search_item(void *context, uint64_t i, unsigned worker)
 	const double start = now();
 	(void)worker;
 
-	if (item->equal_to >= 0)
-		item->status = program_ref(&job->plan, &item->source, (uint64_t)item->equal_to, &item->stream);
+	if (item->same.whole)
+		item->status = program_ref(&job->plan, &item->source, (uint64_t)item->same.tensor, &item->stream);
 	else
 		item->status = program_for(&job->plan, &item->source, &item->stream, NULL, NULL, &item->expansions);
+	if (item->status == BRV_OK && item->same.tensor >= 0 && !item->same.whole)
+		encode_set_refs(&item->stream, (uint64_t)item->same.tensor, item->same.first);
 	if (item->status == BRV_OK)
 		item->payload = calloc(item->stream.nchunks + 1, sizeof(*item->payload));
 	if (item->status == BRV_OK && !item->payload)
@@ -212,6 +185,8 @@ static void free_batch(struct job *job)
 			buffer_free(&item->payload[c]);
 		free(item->payload);
 		free(item->words);
+		free(item->print.row);
+		free(item->same.first);
 		coded_stream_free(&item->stream);
 	}
 	free(job->item);
@@ -240,8 +215,11 @@ static enum brv_status run_batch(struct job *job)
 		job->item[i].tensor = &job->checkpoint.tensor[job->first + i];
 	pool_run(job->pool, job->count, read_item, job);
 	TRY(batch_failure(job));
-	for (size_t i = 0; i < job->count; i++)
-		job->item[i].equal_to = find_equal(&job->seen, &job->item[i], job->first + i);
+	for (size_t i = 0; i < job->count; i++) {
+		struct item *item = &job->item[i];
+		if (same_find(job->same, job->first + i, &item->source, &item->print, chunk_words_for(&job->plan, &item->source), &item->same) != BRV_OK)
+			return fail(job->err, BRV_MEMORY, "no memory for what tensors have in common");
+	}
 	pool_run(job->pool, job->count, search_item, job);
 	TRY(batch_failure(job));
 	for (size_t i = 0; i < job->count; i++)
@@ -396,7 +374,8 @@ static enum brv_status run(struct job *job, const char *out, struct prior *prior
 		return fail(job->err, BRV_LIMIT, "the largest tensor has %llu bytes: this needs up to %llu bytes of memory, the limit is %llu",
 			    (unsigned long long)largest, (unsigned long long)(3 * largest + need), (unsigned long long)o->memory_limit);
 	job->encoder = calloc(pool_threads(job->pool), sizeof(*job->encoder));
-	if (!job->encoder || !alloc_seen(&job->seen, job->checkpoint.ntensors))
+	job->same = alloc_same(job->checkpoint.ntensors);
+	if (!job->encoder || !job->same)
 		return fail(job->err, BRV_MEMORY, "no memory for %zu tensors", job->checkpoint.ntensors);
 	job->plan = plan_of(o, o->prior ? o->prior : prior);
 	if (!o->prior)
@@ -426,8 +405,7 @@ enum brv_status synth_file(const char *in, const char *out, const struct synth_o
 		checkpoint_close(&job.checkpoint);
 	}
 	free(job.encoder);
-	free(job.seen.slot);
-	free(job.seen.hash);
+	free_same(job.same);
 	free_pool(job.pool);
 	free_prior(prior);
 	report->seconds = now() - start;

@@ -141,6 +141,17 @@ case("f57-skewed-alphabets", KEEP, "one rare symbol, two symbols, 256 equal ones
 
 # ---- big: sparse files, only with --big; made in place
 
+
+def with_equal_rows():
+    """An embedding, the same with rows before and behind it, and a piece of that."""
+    base, before, behind = bf16_weights(600 * 512, 1), bf16_weights(3 * 512, 2), bf16_weights(100 * 512, 3)
+    return checkpoint(("a", "BF16", [600, 512], base), ("b", "BF16", [703, 512], before + base + behind), ("c", "BF16", [600, 512], base),
+                      ("d", "BF16", [500, 512], base[50 * 1024:550 * 1024]), ("e", "I16", [600, 512], base), ("f", "BF16", [1200, 256], base))
+
+
+case("f58-equal-rows", KEEP, "rows of one tensor in another, at other places, under other shapes and types", with_equal_rows)
+
+
 def huge_header(path):
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", 100_000_001) + b"{}")
