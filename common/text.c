@@ -62,6 +62,15 @@ unsigned text_utf8(const uint8_t *at, const uint8_t *end)
 	return n;
 }
 
+/* Bytes from `at` on that stand for themselves wherever they are printed: what nearly all names are made of. */
+static size_t plain_run(const uint8_t *at, const uint8_t *end)
+{
+	size_t n = 0;
+	while (n < (size_t)(end - at) && at[n] >= 0x20 && at[n] < 0x7f && at[n] != '\\' && at[n] != '"')
+		n++;
+	return n;
+}
+
 /* One character of foreign text as it may be printed, into 8 bytes; returns how many input bytes it stands for. */
 static unsigned safe_piece(const uint8_t *at, const uint8_t *end, char piece[8])
 {
@@ -88,6 +97,13 @@ size_t text_safe(const uint8_t *bytes, size_t nbytes, char *text, size_t size)
 	bool cut = size == 0;
 	for (const uint8_t *at = bytes, *end = bytes + nbytes; at < end;) {
 		char piece[8];
+		const size_t run = plain_run(at, end);
+		if (run && !cut && length + run < size) {
+			memcpy(text + length, at, run);
+			text[length + run] = 0;
+			length += run, at += run;
+			continue;
+		}
 		at += safe_piece(at, end, piece);
 		size_t n = strlen(piece);
 		cut = cut || length + n >= size;
@@ -106,6 +122,11 @@ void text_put_safe(FILE *out, const void *bytes, size_t nbytes)
 {
 	for (const uint8_t *at = bytes, *end = at + nbytes; at < end;) {
 		char piece[8];
+		const size_t run = plain_run(at, end);
+		fwrite(at, 1, run, out);
+		at += run;
+		if (at == end)
+			break;
 		at += safe_piece(at, end, piece);
 		fputs(piece, out);
 	}
@@ -115,6 +136,11 @@ void text_put_json(FILE *out, const void *bytes, size_t nbytes)
 {
 	putc('"', out);
 	for (const uint8_t *at = bytes, *end = at + nbytes; at < end;) {
+		const size_t run = plain_run(at, end);
+		fwrite(at, 1, run, out);
+		at += run;
+		if (at == end)
+			break;
 		unsigned n = text_utf8(at, end);
 		if (n == 0)
 			fputs("\xef\xbf\xbd", out);
