@@ -48,6 +48,7 @@ CLI_SRC     := $(wildcard runtime/cmd_*.c runtime/cli*.c) runtime/brevis_main.c
 RUNTIME_SRC := $(filter-out $(CLI_SRC),$(wildcard runtime/*.c))
 SYNTH_SRC   := $(filter-out synth/%_main.c,$(wildcard synth/*.c))
 TEST_SRC    := $(wildcard tests/*.c tests/ops/*.c)
+EXAMPLES    := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 RUNTIME_OBJ := $(call obj,$(RUNTIME_SRC))
@@ -71,7 +72,7 @@ deps: ## install the Debian packages that are missing
 build: runtime synth ## the two commands and the library
 runtime: $(BUILD)/brevis $(BUILD)/libbrevis.a $(BUILD)/libbrevis.so $(BUILD)/brevis.pc ## command brevis and libbrevis, C only
 synth: $(BUILD)/brevis-synth ## command brevis-synth
-tests: $(BUILD)/tests.bin ## the C tests
+tests: $(BUILD)/tests.bin $(EXAMPLES) ## the C tests, and the examples
 
 demo: ## from nothing: install, build, fetch a real model, compress, unpack, compare, measure
 	@scripts/install-deps test
@@ -142,6 +143,10 @@ $(BUILD)/brevis-synth: $(call obj,$(SYNTH_SRC) synth/synth_main.c) $(BUILD)/inte
 $(BUILD)/bench_%: $(BUILD)/perf/bench_%.o $(call obj,$(SYNTH_SRC)) $(BUILD)/internal.a
 	$(call say,LD  )
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_SYNTH) $(LDFLAGS)
+$(EXAMPLES): $(BUILD)/examples/%: examples/%.c examples/adler32.h runtime/brevis.h $(BUILD)/libbrevis.a
+	$(call say,CC  )
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -Iruntime -o $@ $< $(BUILD)/libbrevis.a $(LDLIBS_RUNTIME) $(LDFLAGS)
 $(BUILD)/tests.bin: $(call obj,$(TEST_SRC) $(SYNTH_SRC)) $(TEST_SET_OBJ) $(BUILD)/internal.a
 	$(call say,LD  )
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_TEST) $(LDFLAGS)

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import zlib
 
 sys.dont_write_bytecode = True
 from tap import BUILD, ROOT, SYNTH, Suite, check, run, succeed
@@ -75,6 +76,11 @@ def main():
             succeed("gcc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o", scratch / how, scratch / "program.c", *flags)
             done = succeed(scratch / how, scratch / "x.brv", env={"LD_LIBRARY_PATH": str(root / "usr/lib")})
             check(done.stdout == weights, f"{how}: other bytes")
+        for source in (ROOT / "examples").iterdir():
+            (scratch / source.name).write_bytes(source.read_bytes())
+        succeed("make", "-s", "-C", scratch, "CFLAGS=-O2 -Wall -Wextra -Werror", env={**pkg, "MAKEFLAGS": ""})
+        header = succeed(scratch / "load_checkpoint", scratch / "x.brv", env={"LD_LIBRARY_PATH": str(root / "usr/lib")}).stdout.decode()
+        check(header.split() == [f"{zlib.adler32(weights):08x}", "20000", "bytes", "BF16", "[100,100]", "w"], f"load_checkpoint prints {header}")
         linked = succeed("readelf", "-d", scratch / "shared").stdout.decode()
         check("[libbrevis.so.0]" in linked, "not linked with the shared library")
     return suite.end()
