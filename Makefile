@@ -5,6 +5,7 @@ OBJCOPY ?= objcopy
 JOBS    ?= $(shell nproc 2>/dev/null || echo 1)
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
+MANDIR  ?= $(PREFIX)/share/man
 ifeq ($(origin CC),default)
 CC      := gcc
 endif
@@ -102,11 +103,12 @@ asan: ## every test under sanitizers only
 lint: ## rules that need no build: who includes whom, documents that agree with the code
 	@scripts/check-includes
 	@scripts/check-docs
+	@scripts/check-manual
 
 fmt: ## clang-format on all C
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
-install: build ## DESTDIR, PREFIX (/usr/local), LIBDIR
+install: build ## DESTDIR, PREFIX (/usr/local), LIBDIR, MANDIR
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(LIBDIR)/pkgconfig
 	install $(BUILD)/brevis $(BUILD)/brevis-synth $(DESTDIR)$(PREFIX)/bin
 	install -m 644 runtime/brevis.h $(DESTDIR)$(PREFIX)/include
@@ -115,6 +117,9 @@ install: build ## DESTDIR, PREFIX (/usr/local), LIBDIR
 	ln -sf libbrevis.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libbrevis.so
 	install -m 644 $(BUILD)/brevis.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	install -d $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man3
+	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1
+	install -m 644 man/*.3 $(DESTDIR)$(MANDIR)/man3
 
 clean: ## remove what was built; downloads stay
 	rm -rf build-asan

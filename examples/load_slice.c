@@ -32,7 +32,8 @@ static int share_of(const brv_tensor *tensor, uint64_t rank, uint64_t ranks, str
 }
 
 /* Decodes a tensor, or this rank's rows of it, and prints its checksum. */
-static brv_status_code load(const brv_archive *archive, uint64_t index, uint64_t rank, uint64_t ranks, const brv_call *call, brv_error *error)
+static brv_status_code load(const brv_archive *archive, uint64_t index, uint64_t rank, uint64_t ranks, const brv_call *call,
+			    brv_error *error)
 {
 	struct rows rows;
 	brv_tensor tensor;

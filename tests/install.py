@@ -83,6 +83,11 @@ def main():
         check(header.split() == [f"{zlib.adler32(weights):08x}", "20000", "bytes", "BF16", "[100,100]", "w"], f"load_checkpoint prints {header}")
         linked = succeed("readelf", "-d", scratch / "shared").stdout.decode()
         check("[libbrevis.so.0]" in linked, "not linked with the shared library")
+        text = (ROOT / "man/libbrevis.3").read_text()
+        (scratch / "manual.c").write_text(re.search(r"^#include <brevis\.h>\n.*?(?=^\.Ed)", text, re.S | re.M).group().replace("\\e", "\\"))
+        succeed("gcc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o", scratch / "manual", scratch / "manual.c", *flags)
+        for page in ("man1/brevis.1", "man1/brevis-synth.1", "man3/libbrevis.3"):
+            check((root / "usr/share/man" / page).stat().st_size > 1000, f"no page {page}")
     return suite.end()
 
 
