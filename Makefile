@@ -117,6 +117,10 @@ install: build ## DESTDIR, PREFIX (/usr/local), LIBDIR, MANDIR
 	ln -sf libbrevis.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libbrevis.so
 	install -m 644 $(BUILD)/brevis.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions)
+	install -m 644 completions/brevis.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/brevis
+	ln -sf brevis $(DESTDIR)$(PREFIX)/share/bash-completion/completions/brevis-synth
+	install -m 644 completions/_brevis $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 	install -d $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man3
 	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 man/*.3 $(DESTDIR)$(MANDIR)/man3

@@ -87,7 +87,12 @@ def main():
         (scratch / "manual.c").write_text(re.search(r"^#include <brevis\.h>\n.*?(?=^\.Ed)", text, re.S | re.M).group().replace("\\e", "\\"))
         succeed("gcc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o", scratch / "manual", scratch / "manual.c", *flags)
         for page in ("man1/brevis.1", "man1/brevis-synth.1", "man3/libbrevis.3"):
-            check((root / "usr/share/man" / page).stat().st_size > 1000, f"no page {page}")
+            check((root / "usr/share/man" / page).read_text().startswith(".\\\" "), f"no page {page}")
+        for command in ("brevis", "brevis-synth"):
+            file = root / "usr/share/bash-completion/completions" / command
+            wanted = succeed("bash", "--norc", "-c", f"source {file}; complete -p {command}").stdout.decode()
+            check(wanted.startswith("complete -F _brevis"), f"no completion of {command} in bash")
+        check((root / "usr/share/zsh/site-functions/_brevis").read_text().startswith("#compdef brevis brevis-synth\n"), "no completion in zsh")
     return suite.end()
 
 
