@@ -27,7 +27,14 @@ BUILD   ?= build
 CFLAGS  ?= -O3 -g
 # The sanitizers keep gcc from unrolling some loops that ask for it, and it has no name for that warning: errors only in the native build.
 WARN    := -Wall -Wextra $(if $(SAN),,-Werror) -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
-ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(SANITIZE) $(EXTRA_CFLAGS)
+ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(SANITIZE) $(FILE_CFLAGS) $(EXTRA_CFLAGS)
+# The command (never the library) mounts with libfuse3 if that is there; FUSE=0: do without.
+PKG_CONFIG ?= pkg-config
+FUSE    ?= $(shell $(PKG_CONFIG) --exists fuse3 2>/dev/null && echo 1 || echo 0)
+ifneq ($(FUSE),0)
+FUSE_CFLAGS := $(shell $(PKG_CONFIG) --cflags fuse3)
+FUSE_LIBS   := $(shell $(PKG_CONFIG) --libs fuse3)
+endif
 LDLIBS_RUNTIME := -lxxhash -lhwloc -lpthread
 LDLIBS_SYNTH   := -ljansson -lm $(LDLIBS_RUNTIME)
 LDLIBS_TEST    := -lcriterion $(LDLIBS_SYNTH)
@@ -45,8 +52,9 @@ COMMON_SRC  := $(wildcard common/*.c)
 BODY_SRC    := $(wildcard kernels/op_*.c kernels/enc_*.c) kernels/set.c
 KERNEL_SRC  := $(filter-out $(BODY_SRC),$(wildcard kernels/*.c)) \
 	       $(if $(filter x86_64,$(ARCH)),$(wildcard kernels/x86/*.c),$(wildcard kernels/arm/*.c))
-CLI_SRC     := $(wildcard runtime/cmd_*.c runtime/cli*.c) runtime/brevis_main.c
-RUNTIME_SRC := $(filter-out $(CLI_SRC),$(wildcard runtime/*.c))
+CLI_SRC     := $(wildcard runtime/cmd_*.c runtime/cli*.c) runtime/brevis_main.c \
+	       $(filter-out runtime/mount_$(if $(filter 0,$(FUSE)),fuse,none).c,$(wildcard runtime/mount_*.c))
+RUNTIME_SRC := $(filter-out $(CLI_SRC) $(wildcard runtime/mount_*.c),$(wildcard runtime/*.c))
 SYNTH_SRC   := $(filter-out synth/%_main.c,$(wildcard synth/*.c))
 TEST_SRC    := $(wildcard tests/*.c tests/ops/*.c)
 EXAMPLES    := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
@@ -145,7 +153,8 @@ $(BUILD)/libbrevis.so: $(RUNTIME_OBJ) $(BUILD)/internal.a
 	$(Q)$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(SONAME) $(if $(SANITIZE),,-Wl,-z,defs) -o $@ $^ $(LDLIBS_RUNTIME) $(LDFLAGS)
 $(BUILD)/brevis: $(call obj,$(CLI_SRC)) $(BUILD)/internal.a
 	$(call say,LD  )
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_RUNTIME) $(LDFLAGS)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_RUNTIME) $(FUSE_LIBS) $(LDFLAGS)
+$(BUILD)/runtime/mount_fuse.o $(BUILD)/perf/mount_copy.o: FILE_CFLAGS := $(FUSE_CFLAGS)
 $(BUILD)/brevis-synth: $(call obj,$(SYNTH_SRC) synth/synth_main.c) $(BUILD)/internal.a
 	$(call say,LD  )
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_SYNTH) $(LDFLAGS)
@@ -156,6 +165,10 @@ $(EXAMPLES): $(BUILD)/examples/%: examples/%.c examples/adler32.h runtime/brevis
 	$(call say,CC  )
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -Iruntime -o $@ $< $(BUILD)/libbrevis.a $(LDLIBS_RUNTIME) $(LDFLAGS)
+
+$(BUILD)/mount_copy: $(BUILD)/perf/mount_copy.o
+	$(call say,LD  )
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(FUSE_LIBS) $(LDFLAGS)
 $(BUILD)/tests.bin: $(call obj,$(TEST_SRC) $(SYNTH_SRC)) $(TEST_SET_OBJ) $(BUILD)/internal.a
 	$(call say,LD  )
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_TEST) $(LDFLAGS)

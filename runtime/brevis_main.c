@@ -16,11 +16,12 @@ static const struct cli_command commands[] = {
 	{ "show", "ARCHIVE TENSOR", "a tensor's program and what each part of it costs", 2, 2, cmd_show },
 	{ "cat", "ARCHIVE TENSOR[i:j]", "a tensor, or its rows i to j - 1, as raw bytes on stdout", 2, 2, cmd_cat },
 	{ "bench", "ARCHIVE", "read, decode, test, write: GB/s by thread count and instruction set, beside memcpy and a copy", 1, 1, cmd_bench },
+	{ "mount", "ARCHIVE MOUNTPOINT", "the original files as a read-only file system, decoded as they are read", 2, 2, cmd_mount },
 	{ "cpu", "", "what was detected, what is used and why", 0, 0, cmd_cpu },
 };
 
 enum { MAX_REPEATS = 99 };
-enum long_only { OPTION_JSON = 256, OPTION_NO_PROGRESS, OPTION_DROP_CACHE, OPTION_METRICS, OPTION_REPEAT, OPTION_NUMA };
+enum long_only { OPTION_JSON = 256, OPTION_NO_PROGRESS, OPTION_DROP_CACHE, OPTION_METRICS, OPTION_REPEAT, OPTION_NUMA, OPTION_FOREGROUND };
 static const char short_options[] = ":o:cfqvT:M:Vh";
 static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },
@@ -36,6 +37,7 @@ static const struct option long_options[] = {
 	{ "drop-cache", no_argument, NULL, OPTION_DROP_CACHE },
 	{ "metrics", required_argument, NULL, OPTION_METRICS },
 	{ "repeat", required_argument, NULL, OPTION_REPEAT },
+	{ "foreground", no_argument, NULL, OPTION_FOREGROUND },
 	{ "version", no_argument, NULL, 'V' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
@@ -51,7 +53,8 @@ static void print_help(FILE *out)
 	      "  -c, --stdout         the same as -o -\n"
 	      "  -f, --force          overwrite an existing file\n"
 	      "  -T, --threads N      threads to use, 0 for all this process may use\n"
-	      "  -M, --memory SIZE    most memory to use for decoding: 512M, 2G (default 4G)\n"
+	      "  -M, --memory SIZE    most memory to use for decoding: 512M, 2G (default 4G);\n"
+	      "                       mount: of its cache (default 256M)\n"
 	      "      --numa MODE      none, local or interleave: threads and output on a machine with several memory nodes\n"
 	      "                       (default: local there)\n"
 	      "      --drop-cache     leave nothing of the archive and the output in the page cache; bench: read from the disk\n"
@@ -61,6 +64,7 @@ static void print_help(FILE *out)
 	      "  -v, --verbose        say what was done\n"
 	      "      --json           print results as JSON\n"
 	      "      --no-progress    no progress line\n"
+	      "      --foreground     mount: stay until it is unmounted\n"
 	      "  -V, --version\n"
 	      "  -h, --help\n\n"
 	      "Environment: BREVIS_THREADS, BREVIS_MEMORY_LIMIT, BREVIS_ISA (scalar, avx2, avx512, neon).\n"
@@ -153,6 +157,7 @@ static int parse_option(struct cli *cli, int option, char **argv)
 	case 'v': cli->verbose = true; return 0;
 	case OPTION_JSON: cli->json = true; return 0;
 	case OPTION_NO_PROGRESS: cli->no_progress = true; return 0;
+	case OPTION_FOREGROUND: cli->foreground = true; return 0;
 	case 'T':
 		if (!text_number(optarg, 0, CPUS_MAX, &number))
 			return 1 + usage_error("expected a number of threads, found", optarg);

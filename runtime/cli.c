@@ -71,6 +71,23 @@ enum brv_status cli_find(struct cli *cli, const char *name, uint64_t *index)
 	return take(cli, brv_find_tensor(cli->archive, name, strlen(name), index, &error), &error);
 }
 
+char *cli_original_name(const char *archive)
+{
+	static const char from[] = ".brv", to[] = ".safetensors";
+	size_t n = strlen(archive);
+	char *path = malloc(n + sizeof to);
+	if (!path)
+		return NULL;
+	memcpy(path, archive, n + 1);
+	if (strcmp(archive, "-") == 0)
+		return path;
+	if (n > sizeof from - 1 && strcmp(archive + n - (sizeof from - 1), from) == 0)
+		path[n -= sizeof from - 1] = 0;
+	if (n < sizeof to - 1 || strcmp(path + n - (sizeof to - 1), to) != 0)
+		memcpy(path + n, to, sizeof to);
+	return path;
+}
+
 struct copy {
 	struct outfile *out;
 	uint64_t from, to;              /* what byte `from` of the data region becomes in the file */

@@ -12,7 +12,7 @@
 
 struct cli {
 	const char *output;             /* -o, NULL: not given */
-	bool force, quiet, verbose, json, no_progress;
+	bool force, quiet, verbose, json, no_progress, foreground;
 	unsigned threads, repeats;      /* repeats 0: the default */
 	bool drop_cache;
 	const char *metrics;            /* a file, or NULL */
@@ -40,7 +40,7 @@ struct cli_command {
 	int min_args, max_args;
 	cli_fn *run;
 };
-cli_fn cmd_unpack, cmd_test, cmd_list, cmd_show, cmd_cat, cmd_bench, cmd_cpu;
+cli_fn cmd_unpack, cmd_test, cmd_list, cmd_show, cmd_cat, cmd_bench, cmd_mount, cmd_cpu;
 
 /* Opens an archive, and makes a pool of cli->threads if there is none yet. */
 enum brv_status cli_open(struct cli *cli, const char *file);
@@ -52,6 +52,10 @@ bool cli_shows_progress(const struct cli *cli);
 
 /* Finds a tensor by the name given on the command line. */
 enum brv_status cli_find(struct cli *cli, const char *name, uint64_t *index);
+
+/* What an archive's original is called if nobody says otherwise: "x.safetensors.brv" -> "x.safetensors", "x.brv" and "x" ->
+ * "x.safetensors", "-" -> "-". malloc'd; NULL if there is no memory. */
+char *cli_original_name(const char *archive);
 
 /* Bytes offset .. offset + nbytes - 1 of the data region, decoded and written to `out` at out_offset, in bounded memory, in order. */
 enum brv_status cli_copy(struct cli *cli, struct outfile *out, uint64_t offset, uint64_t nbytes, uint64_t out_offset);

@@ -9,24 +9,6 @@
 #include "runtime/decode.h"
 #include "runtime/cmd_unpack.h"
 
-/* "x.safetensors.brv" -> "x.safetensors", "x.brv" and "x" -> "x.safetensors"; malloc'd. "-" -> "-". */
-static char *default_output(const char *archive)
-{
-	static const char from[] = ".brv", to[] = ".safetensors";
-	size_t n = strlen(archive);
-	char *path = malloc(n + sizeof to);
-	if (!path)
-		return NULL;
-	memcpy(path, archive, n + 1);
-	if (strcmp(archive, "-") == 0)
-		return path;
-	if (n > sizeof from - 1 && strcmp(archive + n - (sizeof from - 1), from) == 0)
-		path[n -= sizeof from - 1] = 0;
-	if (n < sizeof to - 1 || strcmp(path + n - (sizeof to - 1), to) != 0)
-		memcpy(path + n, to, sizeof to);
-	return path;
-}
-
 struct target {
 	struct outfile *out;
 	uint64_t data_at;               /* where the data region begins in the file */
@@ -120,6 +102,6 @@ enum brv_status cmd_unpack(struct cli *cli, int nargs, char **args)
 	if (is_directory(args[0]))
 		return unpack_directory(cli, args[0]);
 	TRY(cli_open(cli, args[0]));
-	cli->owned = cli->output ? strdup(cli->output) : default_output(args[0]);
+	cli->owned = cli->output ? strdup(cli->output) : cli_original_name(args[0]);
 	return cli->owned ? unpack_archive(cli, cli->owned, cli->force) : fail(&cli->err, BRV_MEMORY, "out of memory");
 }

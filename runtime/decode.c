@@ -127,6 +127,29 @@ static bool find_cell(const struct job *job, uint64_t number, struct cell *cell)
 	return cell->at.chunk < cell->end_chunk;
 }
 
+/* Where the first chunk begins that begins at `offset` or later; the end if there is none. */
+static uint64_t next_chunk(const struct brv_archive *archive, uint64_t offset)
+{
+	return offset < archive->data_nbytes ? chunk_offset(locate(archive, offset, true)) : archive->data_nbytes;
+}
+
+void decode_piece(const struct brv_archive *archive, uint64_t offset, uint64_t *low, uint64_t *high)
+{
+	uint64_t cell = chunk_offset(locate(archive, offset, false)) / CELL_NBYTES;
+	*low = next_chunk(archive, cell * CELL_NBYTES);
+	*high = next_chunk(archive, (cell + 1) * CELL_NBYTES);
+}
+
+uint64_t decode_piece_limit(const struct brv_archive *archive)
+{
+	uint64_t chunk_nbytes = 0;
+	for (uint64_t i = 0; i < archive->view.ntensors; i++) {
+		const struct stream *stream = tensor_stream(archive, i);
+		chunk_nbytes = MAX(chunk_nbytes, MIN(stream->chunk_words * word_nbytes(stream->width), stream->data_nbytes));
+	}
+	return MIN(CELL_NBYTES + chunk_nbytes, archive->data_nbytes);
+}
+
 static enum brv_status run_cell(const struct job *job, struct decoder *decoder, struct cell *cell, struct error *err)
 {
 	const struct decode_call *call = job->call;

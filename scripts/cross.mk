@@ -34,7 +34,7 @@ endif
 .PHONY: check-arm64 check-old-x86
 ARM64_SYSROOT := build/arm64-sysroot
 ARM64_MAKE = $(MAKE) -s -j$(JOBS) BUILD=build-arm64 CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ AR=aarch64-linux-gnu-ar \
-	     OBJCOPY=aarch64-linux-gnu-objcopy SYSROOT=$(ARM64_SYSROOT) EXTRA_CFLAGS=--sysroot=$(abspath $(ARM64_SYSROOT))
+	     OBJCOPY=aarch64-linux-gnu-objcopy FUSE=0 SYSROOT=$(ARM64_SYSROOT) EXTRA_CFLAGS=--sysroot=$(abspath $(ARM64_SYSROOT))
 
 check-arm64: ## build for arm64; kernel tests and a round trip under qemu, with SVE and without
 	@scripts/arm64-sysroot $(ARM64_SYSROOT)
