@@ -40,7 +40,7 @@ static void do_init(void *userdata, struct fuse_conn_info *conn)
 {
 	(void)userdata;
 	conn->max_read = conn->max_readahead = READ_NBYTES;
-	conn->want |= conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_PARALLEL_DIROPS);
+	conn->want |= conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_PARALLEL_DIROPS);
 }
 
 static void do_lookup(fuse_req_t request, fuse_ino_t parent, const char *name)

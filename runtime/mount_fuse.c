@@ -68,7 +68,7 @@ static void do_init(void *userdata, struct fuse_conn_info *conn)
 	const struct mount_config *config = ((struct server *)userdata)->config;
 	conn->max_read = MOUNT_READ_NBYTES;
 	conn->max_readahead = MOUNT_READ_NBYTES;
-	conn->want |= conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_PARALLEL_DIROPS);
+	conn->want |= conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_PARALLEL_DIROPS);
 	config->ready(config->context);
 }
 
