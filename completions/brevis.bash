@@ -2,8 +2,8 @@
 #
 # Lists of options and commands are compared with those of the commands by tests/completion.py.
 
-_brevis_commands='unpack test list show cat bench cpu'
-_brevis_options='-o --output -c --stdout -f --force -T --threads -M --memory --numa --drop-cache --metrics --repeat -q --quiet -v --verbose --json
+_brevis_commands='unpack test list show cat bench mount cpu'
+_brevis_options='-o --output -c --stdout -f --force -T --threads -M --memory --numa --drop-cache --metrics --repeat --foreground -q --quiet -v --verbose --json
 --no-progress -V --version -h --help'
 _brevis_valued='-o --output -T --threads -M --memory --numa --metrics --repeat'
 _brevis_synth_options='-o --output -f --force --favor --target --budget --max-nodes --max-depth --prior --save-prior --shard --explain
@@ -96,7 +96,11 @@ _brevis()
 		_brevis_words "$_brevis_commands"
 	else
 		case ${args[0]}:${#args[@]} in
-		test:* | unpack:1 | list:1 | show:1 | cat:1 | bench:1) _brevis_files '*.brv' ;;
+		test:* | unpack:1 | list:1 | show:1 | cat:1 | bench:1 | mount:1) _brevis_files '*.brv' ;;
+		mount:2)
+			compopt -o filenames 2>/dev/null
+			mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+			;;
 		show:2) _brevis_tensors "${args[1]}" ;;
 		cat:2)
 			compopt -o nospace 2>/dev/null # rows may follow

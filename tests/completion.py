@@ -50,6 +50,8 @@ LINES = {
     "brevis list ": ARCHIVES,
     "brevis show ": ARCHIVES,
     "brevis bench mod": {"model.brv"},
+    "brevis mount mod": {"model.brv"},
+    "brevis mount model.brv ": {"dir", "packed.brv"},      # a directory of archives is one, too
     "brevis show model.brv ": set(NAMES),
     "brevis show packed.brv layers.0": {"layers.0.norm", "layers.0.mlp/up"},
     "brevis cat model.brv layers.0.m": {"layers.0.mlp/up"},
