@@ -277,6 +277,7 @@ static enum brv_status explain(struct job *job)
 		if (status == BRV_OK)
 			status = program_for(&job->plan, &item.source, NULL, NULL, job->options->explain_to, &item.expansions);
 		free(item.words);
+		free(item.print.row);
 		job->item = NULL;
 		return status;
 	}
