@@ -13,6 +13,7 @@
 
 #include "common/pool.h"
 #include "common/temporary.h"
+#include "runtime/cli_dir.h"
 #include "runtime/decode.h"
 #include "runtime/place.h"
 
@@ -330,10 +331,28 @@ static enum brv_status measure(struct ground *g)
 	return BRV_OK;
 }
 
+/* The archive, or the one of a directory that stands for the largest file. */
+static enum brv_status open_largest(struct cli *cli, const char *path)
+{
+	const struct manifest_entry *largest = NULL;
+	struct cli_dir dir;
+	if (!is_directory(path))
+		return cli_open(cli, path);
+	TRY(cli_dir_open(cli, path, &dir));
+	for (size_t i = 0; i < dir.manifest.count; i++) {
+		const struct manifest_entry *entry = &dir.manifest.entry[i];
+		if (entry->kind == MANIFEST_ARCHIVE && (!largest || entry->nbytes > largest->nbytes))
+			largest = entry;
+	}
+	const enum brv_status status = largest ? cli_dir_open_archive(cli, &dir, largest) : fail(&cli->err, BRV_USAGE, "it lists no archive");
+	cli_dir_close(&dir);
+	return status;
+}
+
 enum brv_status cmd_bench(struct cli *cli, int nargs, char **args)
 {
 	(void)nargs;
-	TRY(cli_open(cli, args[0]));
+	TRY(open_largest(cli, args[0]));
 	struct bench *bench = calloc(1, sizeof(*bench));
 	if (!bench)
 		return fail(&cli->err, BRV_MEMORY, "out of memory");

@@ -61,6 +61,16 @@ def from_the_file(scratch):
     check(not found["in_memory"] and {row["isa"] for row in found["rows"]} == {None, "scalar"}, f"{found}")
 
 
+def directory(scratch):
+    """Of a directory, the archive of the largest file."""
+    (scratch / "m").mkdir()
+    for name, rows in (("a", 8), ("b", 64), ("c", 16)):
+        (scratch / "m" / f"{name}.safetensors").write_bytes(checkpoint(("w", "BF16", [rows, 512], bf16_weights(512 * rows))))
+    succeed(SYNTH, "-q", scratch / "m", "-o", scratch / "c")
+    found = json.loads(succeed(BREVIS, "bench", "--json", "--repeat", "1", scratch / "c").stdout)
+    check(found["archive"].endswith("b.safetensors.brv"), f"{found['archive']}")
+
+
 def refusals(scratch):
     path = archive(scratch)
     data = path.read_bytes()
@@ -80,7 +90,7 @@ def refusals(scratch):
 
 def main():
     suite = Suite()
-    for case in (rows, metrics, from_the_file, refusals):
+    for case in (rows, metrics, from_the_file, directory, refusals):
         with suite.case(case.__name__.replace("_", "-")) as scratch:
             case(scratch)
     return suite.end()
