@@ -2,7 +2,7 @@
 
 vLLM calls register() by the entry point group vllm.general_plugins, in every process it starts. Settings go through
 --model-loader-extra-config '{"threads": 8, "numa": "local"}'. Tensors are decoded a batch at a time, each into memory of its own that is
-never used again for another: vLLM may keep what it is given.
+never used again for another: vLLM may keep what it is given. docs/PYTHON.md says what of this has been run.
 SPDX-License-Identifier: Apache-2.0
 """
 

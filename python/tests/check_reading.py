@@ -10,7 +10,7 @@ import random
 import subprocess
 import sys
 
-from pyarchives import MODELS, ROOT, check, compress, contents, every_type, make, raises, small_model, succeed
+from pyarchives import MODELS, ROOT, bf16_weights, check, compress, contents, every_type, example, make, raises, small_model, succeed
 from tap import SYNTH, Skip, Suite
 
 import numpy as np
@@ -320,6 +320,14 @@ def main():
         (source / "config.json").write_text("{}")
         succeed(SYNTH, "-q", source, "-o", scratch / "out")
         check(sorted(brevis.load_file(scratch / "out")) == ["bais", "bias", "ebmed", "embed", "scale", "scaly"], "other tensors")
+    with suite.case("python: the examples of README.md and docs/PYTHON.md run as they stand") as scratch:
+        table = [
+            (name, "BF16", [300, 64], bf16_weights(300 * 64, i)) for i, name in enumerate(("lm_head.weight", "wte.weight", "wpe.weight"))
+        ]
+        make(scratch, *table, name="model")
+        for document in ("README.md", "docs/PYTHON.md"):
+            program = "buffer = bytearray(300 * 64 * 2)\n" + example(document) + "\nassert next(iter(weights.values())).shape == (300, 64)"
+            succeed(sys.executable, "-c", program, cwd=scratch)
     return suite.end()
 
 

@@ -8,7 +8,7 @@ import os
 import sys
 import types
 
-from pyarchives import check, compress, contents, every_type, make, noise, raises, small_model
+from pyarchives import check, compress, contents, every_type, example, make, noise, raises, small_model
 from tap import Suite
 
 import torch
@@ -72,6 +72,11 @@ def identical_outputs(folder):
             equal(outputs(archive_model), outputs(file_model)) and equal(outputs(archive_model), outputs(model)), f"{kind}: other outputs"
         )
         check(archive_model.head.weight.data_ptr() == archive_model.embed.weight.data_ptr(), "no longer tied")
+        again = {"brevis": brevis, "model": Translator().to(kind).eval()}
+        os.chdir(folder)
+        exec(example("docs/PYTHON.md", 1), again)
+        check(equal(outputs(again["model"]), outputs(model)), "the example of docs/PYTHON.md loads something else")
+        os.chdir("/")
         archive.unlink()
 
 
