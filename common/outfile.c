@@ -16,7 +16,7 @@ enum { MAX_TRIES = 16 };
 static int create_locked(struct outfile *out)
 {
 	out->slot = doom(out->temporary);
-	out->fd = open(out->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	out->fd = TEMP_FAILURE_RETRY(open(out->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
 	if (out->fd < 0) {
 		int number = errno == EEXIST ? EAGAIN : errno;
 		doom_take_back(out->slot);
@@ -79,7 +79,7 @@ enum brv_status outfile_open(struct outfile *out, const char *path, bool force, 
 		return fail(err, BRV_USAGE, "the output needs a file name");
 	TRY(look_at_target(path, force, input_fd, &out->sequential, err));
 	if (out->sequential) {
-		out->fd = open(path, O_WRONLY | O_CLOEXEC);
+		out->fd = TEMP_FAILURE_RETRY(open(path, O_WRONLY | O_CLOEXEC));
 		return out->fd >= 0 ? BRV_OK : fail_errno(err, "cannot open the output");
 	}
 	out->path = strdup(path);
@@ -166,9 +166,9 @@ static enum brv_status commit_file(struct outfile *out, uint64_t nbytes, struct 
 	struct stat st;
 	if (fstat(out->fd, &st) != 0)
 		return fail_errno(err, "cannot look at the output");
-	if ((uint64_t)st.st_size != nbytes && ftruncate(out->fd, (off_t)nbytes) != 0)
+	if ((uint64_t)st.st_size != nbytes && TEMP_FAILURE_RETRY(ftruncate(out->fd, (off_t)nbytes)) != 0)
 		return fail_errno(err, "cannot set the size of the output");
-	if (fsync(out->fd) != 0)
+	if (TEMP_FAILURE_RETRY(fsync(out->fd)) != 0)
 		return fail_errno(err, "cannot write the output to disk");
 	if (out->drop_cache)
 		posix_fadvise(out->fd, 0, 0, POSIX_FADV_DONTNEED);

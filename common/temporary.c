@@ -122,7 +122,8 @@ bool temporary_lock(int fd)
 {
 	struct stat st;
 	const bool ours = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-	return ours && fstat(fd, &st) == 0 && st.st_nlink > 0;
+	/* Where one cannot look, the name is believed to be there still: the temporary would be left behind else. */
+	return ours && (fstat(fd, &st) != 0 || st.st_nlink > 0);
 }
 
 /* True if nobody writes the open temporary any more. Without working locks, the process id in its name decides. */
@@ -189,7 +190,7 @@ int temporary_unnamed(void)
 	char path[4096];
 	if (!directory || !*directory)
 		directory = "/tmp";
-	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = TEMP_FAILURE_RETRY(open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
 	if (fd >= 0)
 		return fd;
 	if ((size_t)snprintf(path, sizeof path, "%s/brevis-XXXXXX", directory) >= sizeof path) {

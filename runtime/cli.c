@@ -37,7 +37,7 @@ enum brv_status cli_open(struct cli *cli, const char *file)
 	brv_error error;
 	bool is_stdin = strcmp(file, "-") == 0;
 	cli->file = cli->about = is_stdin ? "stdin" : file;
-	cli->fd = is_stdin ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC);
+	cli->fd = is_stdin ? STDIN_FILENO : TEMP_FAILURE_RETRY(open(file, O_RDONLY | O_CLOEXEC));
 	if (cli->fd < 0)
 		return fail(&cli->err, BRV_IO, "cannot open it: %s", strerror(errno));
 	TRY(take(cli, brv_open_fd(cli->fd, &options, &cli->archive, &error), &error));

@@ -4,6 +4,7 @@
 
 #include "common/text.h"
 #include "runtime/cli_dir.h"
+#include "runtime/show.h"
 
 static void print_json(const struct cli *cli, uint64_t index, const char *text)
 {
@@ -33,7 +34,11 @@ enum brv_status cmd_show(struct cli *cli, int nargs, char **args)
 	char *text = malloc(size);
 	if (!text)
 		return fail(&cli->err, BRV_MEMORY, "out of memory");
-	length = brv_show(cli->archive, index, text, size);
+	enum brv_status status = show_tensor(cli->archive, index, text, size, &length, &cli->err);
+	if (status != BRV_OK) {
+		free(text);
+		return status;
+	}
 	if (cli->json)
 		print_json(cli, index, text);
 	else

@@ -8,6 +8,7 @@
 
 #include "common/text.h"
 #include "runtime/decoder.h"
+#include "runtime/show.h"
 
 enum { LINE_NBYTES = 1024, COST_COLUMN = 64 };
 
@@ -195,23 +196,35 @@ static void put_all(struct text_out *out, const struct brv_archive *archive, con
 	put_shared(out, view, stream, seen);
 }
 
-size_t brv_show(const brv_archive *archive, uint64_t index, char *text, size_t size)
+enum brv_status show_tensor(struct brv_archive *archive, uint64_t index, char *text, size_t size, size_t *length, struct error *err)
 {
 	struct text_out out = { text, size, 0 };
-	struct error err = { "out of memory" };
 	brv_tensor tensor;
+	*length = 0;
 	if (size)
 		text[0] = 0;
 	if (brv_get_tensor(archive, index, &tensor, NULL) != BRV_SUCCESS)
-		return 0;
+		return fail(err, BRV_NOTFOUND, "no tensor %llu", (unsigned long long)index);
 	const struct stream *stream = tensor_stream(archive, index);
 	struct costs *costs = calloc(stream->nvariants + 1u, sizeof *costs);
 	uint8_t *seen = calloc(archive->view.ntables / 8 + 1, 1);
-	if (costs && seen && collect((struct brv_archive *)archive, stream, costs, &err) == BRV_OK)
+	enum brv_status status = costs && seen ? collect(archive, stream, costs, err) : fail(err, BRV_MEMORY, "out of memory");
+	if (status == BRV_OK)
 		put_all(&out, archive, stream, &tensor, costs, seen);
-	else
-		text_add(&out, "%s\n", err.text);
 	free(costs);
 	free(seen);
+	*length = out.length;
+	return status;
+}
+
+size_t brv_show(const brv_archive *archive, uint64_t index, char *text, size_t size)
+{
+	struct error err;
+	size_t length;
+	enum brv_status status = show_tensor((struct brv_archive *)archive, index, text, size, &length, &err);
+	struct text_out out = { text, size, 0 };
+	if (status == BRV_OK || status == BRV_NOTFOUND)
+		return length;
+	text_add(&out, "%s\n", err.text);
 	return out.length;
 }

@@ -136,7 +136,7 @@ enum brv_status source_from_fd(struct source *source, int fd, bool owns_fd, stru
 
 enum brv_status source_from_path(struct source *source, const char *path, struct error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC));
 	if (fd < 0)
 		return fail(err, BRV_IO, "cannot open it: %s", strerror(errno));
 	return source_from_fd(source, fd, true, err);
@@ -195,7 +195,7 @@ enum brv_status source_spool(struct source *source, uint64_t end, struct error *
 		if (number == ENDED)
 			return fail(err, BRV_DAMAGED, "the archive ends after %llu bytes: expected %llu", (unsigned long long)source->at,
 				    (unsigned long long)end);
-		return fail(err, BRV_IO, "cannot keep the pipe's bytes in a temporary file: %s", strerror(number));
+		return fail(err, number == ENOMEM ? BRV_MEMORY : BRV_IO, "cannot keep the pipe's bytes in a temporary file: %s", strerror(number));
 	}
 	source->spool_fd = fd;
 	source->spool_at = start;

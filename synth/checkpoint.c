@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "synth/json_memory.h"
+
 static enum brv_status read_at(const struct checkpoint *c, uint64_t offset, void *dst, uint64_t nbytes, struct error *err)
 {
 	for (uint8_t *p = dst; nbytes;) {
@@ -37,7 +39,7 @@ static enum brv_status open_and_read_header(struct checkpoint *c, struct error *
 	struct stat st;
 	uint8_t length[8];
 
-	c->fd = open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	c->fd = TEMP_FAILURE_RETRY(open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 	if (c->fd < 0)
 		return fail(err, BRV_IO, "open: %s", strerror(errno));
 	if (fstat(c->fd, &st))
@@ -230,8 +232,11 @@ static enum brv_status read_header(struct checkpoint *c, struct error *err)
 	const char *key;
 	size_t at = 0;
 
+	json_memory_watch();
 	root = json_loadb((const char *)c->header, c->header_nbytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
 	c->json = root;
+	if (!root && json_memory_verdict() == BRV_MEMORY)
+		return fail(err, BRV_MEMORY, "no memory for a header of %llu bytes", (unsigned long long)c->header_nbytes);
 	if (!root)
 		return fail(err, BRV_INPUT, "header is not valid JSON: %.120s near byte %d", why.text, why.position);
 	if (!json_is_object(root))

@@ -41,6 +41,9 @@ enum brv_status compare_archive(int fd, const struct checkpoint *c, unsigned thr
 				      (unsigned long long)at);
 		at += n;
 	}
+	/* That memory or the disk failed says nothing about the archive. */
+	if (status == BRV_OK && (code == BRV_E_MEMORY || code == BRV_E_IO))
+		status = fail(err, (enum brv_status)code, "while verifying: %.200s", why.text);
 	if (status == BRV_OK && code != BRV_SUCCESS)
 		status = fail(err, BRV_OTHER, "verification failed: %.200s; please report this", why.text);
 	brv_pool_free(pool);

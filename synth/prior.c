@@ -6,6 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/archive.h"
+#include "common/outfile.h"
+#include "synth/json_memory.h"
 #include "synth/productions.h"
 
 /* Pseudo-observations that the broader context is worth. */
@@ -101,10 +104,11 @@ static enum brv_status load_context(struct prior *prior, const json_t *entry, st
 	json_t *counts, *value;
 	const char *key;
 
+	json_memory_watch();
 	if (json_unpack((json_t *)entry, "{s:i,s:i,s:i,s:i,s:i,s:o}", "dtype", &dtype, "width", &width, "depth", &depth, "parent", &parent, "size",
 			&size, "counts", &counts) ||
 	    !json_is_object(counts))
-		return fail(err, BRV_INPUT, "prior: a context needs dtype, width, depth, parent, size and counts");
+		return fail(err, json_memory_verdict(), "prior: a context needs dtype, width, depth, parent, size and counts");
 	if (dtype < 0 || dtype > 255 || width < 1 || width > 64 || depth < 0 || depth > 255 || parent < 0 || parent > 255 || size < 0 || size > 7)
 		return fail(err, BRV_INPUT, "prior: a context is out of range");
 	const struct prior_context context = { (uint8_t)dtype, (uint8_t)width, (uint8_t)depth, (uint8_t)parent, (uint8_t)size };
@@ -122,39 +126,104 @@ static enum brv_status load_context(struct prior *prior, const json_t *entry, st
 enum brv_status prior_load(struct prior *prior, const char *path, struct error *err)
 {
 	json_error_t why;
-	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+	FILE *file;
 	enum brv_status status = BRV_OK;
-	const json_t *contexts = json_object_get(root, "contexts");
 
-	if (!root)
-		status = fail(err, why.line < 0 && errno ? BRV_IO : BRV_INPUT, "%s: %.150s", path, why.text);
+	do {
+		errno = 0;
+		file = fopen(path, "re");
+	} while (!file && errno == EINTR);
+	if (!file)
+		return fail(err, errno == ENOMEM ? BRV_MEMORY : BRV_IO, "%s: %s", path, strerror(errno));
+	json_memory_watch();
+	json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &why);
+	const json_t *contexts = json_object_get(root, "contexts");
+	if (ferror(file))
+		status = fail(err, BRV_IO, "%s: cannot read it", path);
+	else if (!root)
+		status = fail(err, json_memory_verdict(), "%s: %.150s", path, why.text);
 	else if (json_integer_value(json_object_get(root, "brevis_prior")) != 1 || !json_is_array(contexts))
 		status = fail(err, BRV_INPUT, "%s: not a prior of version 1", path);
 	for (size_t i = 0; status == BRV_OK && i < json_array_size(contexts); i++)
 		status = load_context(prior, json_array_get(contexts, i), err);
 	json_decref(root);
+	fclose(file);
 	return status;
+}
+
+/* The value unless the object could not be made or filled; then NULL. Not json_pack(): short of memory it makes objects with wrong keys. */
+static json_t *whole(json_t *value, bool ok)
+{
+	if (ok)
+		return value;
+	json_decref(value);
+	return NULL;
+}
+
+static json_t *counts_json(const struct counts *c)
+{
+	json_t *counts = json_object();
+	char key[64];
+	bool ok = counts != NULL;
+
+	for (unsigned p = 0; p < nproductions && ok; p++) {
+		production_key(p, key);
+		ok = c->of[p] <= 0 || !json_object_set_new(counts, key, json_real(c->of[p]));
+	}
+	return whole(counts, ok);
+}
+
+/* One context as JSON; NULL: no memory. */
+static json_t *context_json(const struct counts *c)
+{
+	const struct prior_context *x = &c->context;
+	const struct { const char *key; int value; } number[] = {
+		{ "dtype", x->dtype }, { "width", x->width }, { "depth", x->depth }, { "parent", x->parent_op }, { "size", x->size_class },
+	};
+	json_t *context = json_object();
+	bool ok = context != NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(number) && ok; i++)
+		ok = !json_object_set_new(context, number[i].key, json_integer(number[i].value));
+	return whole(context, ok && !json_object_set_new(context, "counts", counts_json(c)));
+}
+
+/* json_dump_callback_t */
+static int put_text(const char *bytes, size_t nbytes, void *context)
+{
+	struct buffer *text = context;
+	buffer_put(text, bytes, nbytes);
+	return text->failed ? -1 : 0;
+}
+
+/* False: no memory. jansson does not always notice that put_text() fails, the buffer does. */
+static bool prior_text(const struct prior *prior, struct buffer *text)
+{
+	json_t *root = json_object(), *contexts = json_array();
+	bool ok = root && contexts && !json_object_set_new(root, "brevis_prior", json_integer(1));
+
+	for (unsigned i = 0; i < prior->ncontexts && ok; i++)
+		ok = !json_array_append_new(contexts, context_json(prior->context[i]));
+	contexts = whole(contexts, ok);
+	root = whole(root, !json_object_set_new(root, "contexts", contexts));
+	ok = root && !json_dump_callback(root, put_text, text, JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(12));
+	json_decref(root);
+	return ok && !text->failed;
 }
 
 enum brv_status prior_save(const struct prior *prior, const char *path, struct error *err)
 {
-	json_t *contexts = json_array();
-	char key[64];
+	struct outfile out;
+	struct error why = { "" };
+	struct buffer text = { 0 };
 
-	for (unsigned i = 0; i < prior->ncontexts; i++) {
-		const struct counts *c = prior->context[i];
-		json_t *counts = json_object();
-		for (unsigned p = 0; p < nproductions; p++) {
-			production_key(p, key);
-			if (c->of[p] > 0)
-				json_object_set_new(counts, key, json_real(c->of[p]));
-		}
-		json_array_append_new(contexts, json_pack("{s:i,s:i,s:i,s:i,s:i,s:o}", "dtype", c->context.dtype, "width", c->context.width, "depth",
-							  c->context.depth, "parent", c->context.parent_op, "size", c->context.size_class, "counts",
-							  counts));
+	enum brv_status status = prior_text(prior, &text) ? outfile_open(&out, path, true, -1, &why) :
+							    fail(&why, BRV_MEMORY, "no memory for a prior");
+	if (status == BRV_OK) {
+		status = outfile_write(&out, text.data, text.nbytes, 0, &why);
+		status = status == BRV_OK ? outfile_commit(&out, text.nbytes, &why) : status;
+		outfile_abandon(&out);
 	}
-	json_t *root = json_pack("{s:i,s:o}", "brevis_prior", 1, "contexts", contexts);
-	int bad = json_dump_file(root, path, JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(12));
-	json_decref(root);
-	return bad ? fail(err, BRV_IO, "%s: %s", path, strerror(errno)) : BRV_OK;
+	buffer_free(&text);
+	return status == BRV_OK ? BRV_OK : fail(err, status, "%.100s: %s", path, why.text);
 }

@@ -28,7 +28,7 @@ static enum brv_status write_all(int fd, const uint8_t *p, uint64_t nbytes, stru
 /* A file that has no name, in the spool's directory: O_TMPFILE where the file system knows it, else created and unlinked. */
 static int open_unlinked(const char *directory)
 {
-	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = TEMP_FAILURE_RETRY(open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
 	if (fd >= 0)
 		return fd;
 	char path[4096];

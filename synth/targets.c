@@ -53,8 +53,11 @@ int targets_derive(struct targets *targets, unsigned parent, enum bc_op op, uint
 		return -1;
 	for (unsigned k = 0; k < nargs; k++) {
 		struct target *t = add(targets);
-		if (!t)
+		if (!t) { /* all of them or none: the search above looks at nargs targets side by side */
+			while (targets->count > first)
+				free(targets->target[--targets->count]);
 			return -1;
+		}
 		t->width = width[k], t->op = op, t->imm = imm, t->nargs = (uint8_t)nargs, t->slot = (uint8_t)k;
 		t->parent = (uint16_t)parent, t->first = (uint16_t)first, t->positional = positional;
 	}
