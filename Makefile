@@ -52,7 +52,7 @@ COMMON_SRC  := $(wildcard common/*.c)
 BODY_SRC    := $(wildcard kernels/op_*.c kernels/enc_*.c) kernels/set.c
 KERNEL_SRC  := $(filter-out $(BODY_SRC),$(wildcard kernels/*.c)) \
 	       $(if $(filter x86_64,$(ARCH)),$(wildcard kernels/x86/*.c),$(wildcard kernels/arm/*.c))
-CLI_SRC     := $(wildcard runtime/cmd_*.c runtime/cli*.c) runtime/brevis_main.c \
+CLI_SRC     := $(wildcard runtime/cmd_*.c runtime/cli*.c) runtime/salvage.c runtime/brevis_main.c \
 	       $(filter-out runtime/mount_$(if $(filter 0,$(FUSE)),fuse,none).c,$(wildcard runtime/mount_*.c))
 RUNTIME_SRC := $(filter-out $(CLI_SRC) $(wildcard runtime/mount_*.c),$(wildcard runtime/*.c))
 SYNTH_SRC   := $(filter-out synth/%_main.c,$(wildcard synth/*.c))
@@ -65,6 +65,7 @@ BODY_OBJ    := $(foreach s,$(SETS),$(patsubst %.c,$(BUILD)/%.$(s).o,$(BODY_SRC))
 CORE_OBJ    := $(RUNTIME_OBJ) $(call obj,$(COMMON_SRC) $(KERNEL_SRC)) $(BODY_OBJ)
 include scripts/cross.mk
 include scripts/fuzz.mk
+include scripts/trust.mk
 
 # One short line for each file made; V=1 shows the commands themselves, -s nothing.
 Q   := $(if $(V),,@)
@@ -81,7 +82,7 @@ deps: ## install the Debian packages that are missing
 build: runtime synth ## the two commands and the library
 runtime: $(BUILD)/brevis $(BUILD)/libbrevis.a $(BUILD)/libbrevis.so $(BUILD)/brevis.pc ## command brevis and libbrevis, C only
 synth: $(BUILD)/brevis-synth ## command brevis-synth
-tests: $(BUILD)/tests.bin $(EXAMPLES) ## the C tests, and the examples
+tests: $(BUILD)/tests.bin $(BUILD)/damage $(FAULTS) $(EXAMPLES) ## the C tests, and the examples
 
 demo: ## from nothing: install, build, fetch a real model, compress, unpack, compare, measure
 	@scripts/install-deps test

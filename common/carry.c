@@ -15,7 +15,7 @@ enum { PART_NBYTES = 1 << 20 };
 int carry_open(const char *path, enum brv_status *status, struct error *err)
 {
 	struct stat st;
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const int fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 	*status = BRV_OK;
 	if (fd < 0 || fstat(fd, &st) != 0)
 		*status = fail_errno(err, "cannot open it");

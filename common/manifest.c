@@ -358,7 +358,7 @@ enum brv_status manifest_of_directory(const char *directory, struct manifest *ou
 	char *path = path_join(directory, MANIFEST_NAME);
 	if (!path)
 		return fail(err, BRV_MEMORY, "no memory for a path");
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), number = errno;
+	const int fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)), number = errno;
 	free(path);
 	if (has_manifest)
 		*has_manifest = fd >= 0;

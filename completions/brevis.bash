@@ -3,7 +3,7 @@
 # Lists of options and commands are compared with those of the commands by tests/completion.py.
 
 _brevis_commands='unpack test list show cat bench mount cpu'
-_brevis_options='-o --output -c --stdout -f --force -T --threads -M --memory --numa --drop-cache --metrics --repeat --foreground -q --quiet -v --verbose --json
+_brevis_options='-o --output -c --stdout -f --force -T --threads -M --memory --numa --drop-cache --metrics --repeat --keep-going --foreground -q --quiet -v --verbose --json
 --no-progress -V --version -h --help'
 _brevis_valued='-o --output -T --threads -M --memory --numa --metrics --repeat'
 _brevis_synth_options='-o --output -f --force --favor --target --budget --max-nodes --max-depth --prior --save-prior --shard --explain

@@ -21,7 +21,7 @@ static const struct cli_command commands[] = {
 };
 
 enum { MAX_REPEATS = 99 };
-enum long_only { OPTION_JSON = 256, OPTION_NO_PROGRESS, OPTION_DROP_CACHE, OPTION_METRICS, OPTION_REPEAT, OPTION_NUMA, OPTION_FOREGROUND };
+enum long_only { OPTION_JSON = 256, OPTION_NO_PROGRESS, OPTION_DROP_CACHE, OPTION_METRICS, OPTION_REPEAT, OPTION_NUMA, OPTION_FOREGROUND, OPTION_KEEP_GOING };
 static const char short_options[] = ":o:cfqvT:M:Vh";
 static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },
@@ -38,6 +38,7 @@ static const struct option long_options[] = {
 	{ "metrics", required_argument, NULL, OPTION_METRICS },
 	{ "repeat", required_argument, NULL, OPTION_REPEAT },
 	{ "foreground", no_argument, NULL, OPTION_FOREGROUND },
+	{ "keep-going", no_argument, NULL, OPTION_KEEP_GOING },
 	{ "version", no_argument, NULL, 'V' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
@@ -64,6 +65,7 @@ static void print_help(FILE *out)
 	      "  -v, --verbose        say what was done\n"
 	      "      --json           print results as JSON\n"
 	      "      --no-progress    no progress line\n"
+	      "      --keep-going     cat, test: go on behind damage, name what is lost; cat writes zeros in its place\n"
 	      "      --foreground     mount: stay until it is unmounted\n"
 	      "  -V, --version\n"
 	      "  -h, --help\n\n"
@@ -118,6 +120,8 @@ static int run(struct cli *cli, const struct cli_command *command, int nargs, ch
 	}
 	if (cli->output && command->run != cmd_unpack)
 		return usage_error("only unpack has an output file, not", command->name);
+	if (cli->keep_going && command->run != cmd_cat && command->run != cmd_test)
+		return usage_error("only cat and test know --keep-going, not", command->name);
 	enum brv_status status = command->run(cli, nargs, args);
 	progress_end(&cli->progress);
 	if (status != BRV_OK)
@@ -157,6 +161,7 @@ static int parse_option(struct cli *cli, int option, char **argv)
 	case 'v': cli->verbose = true; return 0;
 	case OPTION_JSON: cli->json = true; return 0;
 	case OPTION_NO_PROGRESS: cli->no_progress = true; return 0;
+	case OPTION_KEEP_GOING: cli->keep_going = true; return 0;
 	case OPTION_FOREGROUND: cli->foreground = true; return 0;
 	case 'T':
 		if (!text_number(optarg, 0, CPUS_MAX, &number))

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runtime/decode.h"
+#include "runtime/salvage.h"
 
 /* The library's status and text as the command's. */
 static enum brv_status take(struct cli *cli, brv_status_code status, const brv_error *error)
@@ -105,6 +105,8 @@ static enum brv_status write_part(void *context, const void *bytes, size_t nbyte
 
 enum brv_status cli_copy(struct cli *cli, struct outfile *out, uint64_t offset, uint64_t nbytes, uint64_t out_offset)
 {
+	if (cli->keep_going)
+		return salvage_copy(cli, out, offset, nbytes, out_offset);
 	struct copy copy = { .out = out, .from = offset, .to = out_offset };
 	const struct decode_range range = { .offset = offset, .nbytes = nbytes };
 	const struct decode_call call = {

@@ -12,7 +12,7 @@
 
 struct cli {
 	const char *output;             /* -o, NULL: not given */
-	bool force, quiet, verbose, json, no_progress, foreground;
+	bool force, quiet, verbose, json, no_progress, foreground, keep_going;
 	unsigned threads, repeats;      /* repeats 0: the default */
 	bool drop_cache;
 	const char *metrics;            /* a file, or NULL */
@@ -25,6 +25,7 @@ struct cli {
 	brv_archive *archive;
 	brv_pool *pool;                 /* lives on from archive to archive */
 	struct progress progress;
+	uint64_t lost_nbytes;           /* with keep_going: output bytes of damaged chunks */
 
 	const char *about;              /* the file that err is about: `file` or `target` */
 	const char *target;             /* where output goes, for messages */

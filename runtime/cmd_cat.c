@@ -4,6 +4,7 @@
 
 #include "common/text.h"
 #include "runtime/cli_dir.h"
+#include "runtime/salvage.h"
 
 /* A number in text[0 .. n - 1], or `none` if n is 0. */
 static bool part_number(const char *text, size_t n, uint64_t none, uint64_t *out)
@@ -59,6 +60,8 @@ enum brv_status cmd_cat(struct cli *cli, int nargs, char **args)
 	struct outfile out;
 	(void)nargs;
 	TRY(cli_open_tensor(cli, args[0], args[1], &index, &bracket));
+	if (cli->keep_going)
+		TRY(salvage_begin(cli));
 	brv_get_tensor(cli->archive, index, &tensor, NULL);
 	if (bracket)
 		TRY(find_rows(cli, &tensor, bracket, &low, &nbytes));
@@ -72,5 +75,5 @@ enum brv_status cmd_cat(struct cli *cli, int nargs, char **args)
 		status = outfile_commit(&out, nbytes, &cli->err);
 	}
 	outfile_abandon(&out);
-	return status;
+	return status == BRV_OK ? salvage_end(cli, nbytes) : status;
 }

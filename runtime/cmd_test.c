@@ -3,7 +3,19 @@
 
 #include "common/text.h"
 #include "runtime/cli_dir.h"
-#include "runtime/decode.h"
+#include "runtime/salvage.h"
+
+/* All of the data, decoded to nowhere, behind damage too. */
+static enum brv_status keep_going(struct cli *cli, uint64_t nbytes)
+{
+	cli->lost_nbytes = 0;
+	TRY(salvage_begin(cli));
+	for (uint64_t at = 0; at < nbytes; at += SALVAGE_NBYTES) {
+		TRY(salvage_window(cli, at, NULL, MIN(nbytes - at, (uint64_t)SALVAGE_NBYTES)));
+		progress_update(&cli->progress, at, nbytes);
+	}
+	return salvage_end(cli, nbytes);
+}
 
 /* The archive that is open. */
 static enum brv_status test_archive(struct cli *cli)
@@ -16,7 +28,7 @@ static enum brv_status test_archive(struct cli *cli)
 	const struct decode_call call = {
 		.range = &all, .nranges = 1, .pool = cli->pool, .progress = progress_update, .progress_context = &cli->progress,
 	};
-	TRY(decode_data(cli->archive, &call, &cli->err));
+	TRY(cli->keep_going ? keep_going(cli, info.data_nbytes) : decode_data(cli->archive, &call, &cli->err));
 	progress_end(&cli->progress);
 	if (cli->json) {
 		printf("{\"archive\": ");

@@ -59,6 +59,12 @@ class Suite:
         self.failed |= verdict != "ok"
         print(f"{verdict} - {name}{note}", *("  " + line for line in detail), sep="\n", flush=True)
 
+    @contextlib.contextmanager
+    def scratch(self):
+        """A directory for what several tests share."""
+        with tempfile.TemporaryDirectory(prefix="brevis-test.") as folder:
+            yield pathlib.Path(folder)
+
     def end(self):
         return int(self.failed)
 
