@@ -180,7 +180,7 @@ void buffer_put_varint(struct buffer *buffer, uint64_t value)
 
 void buffer_put_zigzag(struct buffer *buffer, int64_t value)
 {
-	buffer_put_varint(buffer, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
+	buffer_put_varint(buffer, (uint64_t)value << 1 ^ -(uint64_t)(value < 0));
 }
 
 void buffer_free(struct buffer *buffer)

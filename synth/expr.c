@@ -36,6 +36,21 @@ static int first_hole(const struct expr *expr, unsigned at)
 	return -1;
 }
 
+static bool same_node(const struct expr_node *a, const struct expr_node *b)
+{
+	return a->op == b->op && a->width == b->width && a->nargs == b->nargs && a->depth == b->depth && a->target == b->target &&
+	       a->log2_nb == b->log2_nb && a->rows == b->rows && a->cols == b->cols && a->choice == b->choice && a->imm == b->imm &&
+	       !memcmp(a->arg, b->arg, a->nargs);
+}
+
+bool expr_equal(const struct expr *a, const struct expr *b)
+{
+	bool same = a->nnodes == b->nnodes;
+	for (unsigned i = 0; same && i < a->nnodes; i++)
+		same = same_node(&a->node[i], &b->node[i]);
+	return same;
+}
+
 int expr_hole(const struct expr *expr) { return first_hole(expr, 0); }
 
 /* Appends the subtree at a node in post-order; false if it has a hole or too many instructions. */

@@ -32,6 +32,9 @@ void expr_init(struct expr *expr, unsigned width, unsigned target);
 /* Turns hole `at` into op with nargs new holes; their widths and targets are the caller's to set. False if there is no room. */
 bool expr_fill(struct expr *expr, unsigned at, enum bc_op op, uint64_t imm, unsigned nargs);
 
+/* Whether two trees are the same, node by node. */
+bool expr_equal(const struct expr *a, const struct expr *b);
+
 /* The first hole in the order of execution, or -1. */
 int expr_hole(const struct expr *expr);
 

@@ -157,7 +157,7 @@ static void keep(struct search_result *r, const struct expr *expr, double cost)
 	if (at == SEARCH_KEPT && cost >= r->kept[at - 1].cost)
 		return;
 	for (unsigned i = 0; i < r->nkept; i++)
-		if (r->kept[i].cost == cost && !memcmp(&r->kept[i].expr, expr, sizeof(*expr)))
+		if (r->kept[i].cost == cost && expr_equal(&r->kept[i].expr, expr))
 			return;
 	if (at == SEARCH_KEPT)
 		at--;
