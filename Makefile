@@ -72,7 +72,7 @@ Q   := $(if $(V),,@)
 say  = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),@:,@echo "  $(1) $@")
 
 
-.PHONY: bench help deps build runtime synth tests demo check asan lint fmt install clean distclean
+.PHONY: bench help deps build runtime synth tests demo check check-quick asan lint fmt install clean distclean
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(filter Makefile %.mk,$(MAKEFILE_LIST))
 
@@ -90,13 +90,21 @@ demo: ## from nothing: install, build, fetch a real model, compress, unpack, com
 	@scripts/fetch-models demo
 	@scripts/demo $(BUILD)
 
-check: ## everything: rules, every test natively and under sanitizers
+check: ## everything: rules, every test natively and under sanitizers, fuzzing, analysers, coverage (FUZZ_SECONDS=30 for each target)
 	@scripts/install-deps test
 	+@$(MAKE) -s -j$(JOBS) build tests
 	+@$(MAKE) -s -j$(JOBS) SAN=1 build tests
+	+@$(MAKE) -s tsan coverage-build
+	+@! command -v $(FUZZ_CC) >/dev/null || $(FUZZ_MAKE) fuzzers
 	@scripts/make-venv
 	@scripts/fetch-models test
 	@scripts/run-tests $(BUILD) build-asan
+
+check-quick: ## rules, unit tests, cases, bombs and a part of the damage, natively: under three minutes
+	@scripts/install-deps test
+	+@$(MAKE) -s -j$(JOBS) build tests
+	@scripts/make-venv
+	@scripts/run-tests --quick $(BUILD)
 
 bench: $(BUILD)/bench_kernels $(BUILD)/bench_decode ## GB/s of every kernel set next to memcpy (MODEL=FILE: on its weights; ARCHIVES=...: decode these)
 	@$(BUILD)/bench_kernels $(MODEL)
@@ -135,10 +143,10 @@ install: build ## DESTDIR, PREFIX (/usr/local), LIBDIR, MANDIR
 	install -m 644 man/*.3 $(DESTDIR)$(MANDIR)/man3
 
 clean: ## remove what was built; downloads stay
-	rm -rf build-asan
+	rm -rf build-asan build-tsan build-cov build-fuzz
 	find $(BUILD) -mindepth 1 -maxdepth 1 ! -name models ! -name venv -exec rm -rf {} +
 distclean: ## remove downloads too
-	rm -rf build build-asan
+	rm -rf build build-asan build-tsan build-cov build-fuzz
 
 # All objects, for what is built here; and the library for others: one object in which only brv_ names are left.
 $(BUILD)/internal.a: $(CORE_OBJ)

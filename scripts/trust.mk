@@ -12,3 +12,19 @@ $(BUILD)/libfaults.so: tests/faults/fault_inject.c
 $(BUILD)/damage: $(BUILD)/tests/damage/damage.o $(BUILD)/internal.a
 	$(call say,LD  )
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_RUNTIME) $(LDFLAGS)
+
+# What threads share, for ThreadSanitizer and valgrind.
+TSAN_BUILD := build-tsan
+$(BUILD)/threads: $(BUILD)/tests/threads/threads.o $(call obj,$(SYNTH_SRC)) $(BUILD)/internal.a
+	$(call say,LD  )
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS_SYNTH) $(LDFLAGS)
+
+.PHONY: tsan coverage coverage-build
+tsan: ## the test of what threads share, built for ThreadSanitizer
+	+@$(MAKE) -s -j$(JOBS) BUILD=$(TSAN_BUILD) CFLAGS='-O1 -g' SANITIZE='-fsanitize=thread -fno-omit-frame-pointer' EXTRA_CFLAGS=-Wno-error $(TSAN_BUILD)/threads
+
+COV_BUILD := build-cov
+coverage-build:
+	+@! command -v gcovr >/dev/null || $(MAKE) -s -j$(JOBS) BUILD=$(COV_BUILD) CFLAGS='-O1 -g --coverage -fprofile-update=atomic' EXTRA_CFLAGS=-Wno-error build tests
+coverage: coverage-build ## what the tests reach of common, runtime and synth
+	@scripts/coverage $(COV_BUILD)
