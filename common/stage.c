@@ -55,7 +55,7 @@ static int make_temporary(struct stage *stage)
 		return errno == EEXIST ? EAGAIN : errno;
 	stage->made[0] = strdup(stage->temporary);
 	stage->used = stage->doomed.count = stage->made[0] != NULL;
-	stage->fd = open(stage->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	stage->fd = TEMP_FAILURE_RETRY(open(stage->temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (stage->doomed.count && stage->fd >= 0 && temporary_lock(stage->fd))
 		return 0;
 	const int number = !stage->doomed.count ? ENOMEM : stage->fd < 0 ? errno : EAGAIN;
@@ -137,7 +137,7 @@ enum brv_status stage_commit(struct stage *stage, struct error *err)
 {
 	enum brv_status status = BRV_OK;
 	if (stage->temporary) {
-		fsync(stage->fd);
+		(void)!TEMP_FAILURE_RETRY(fsync(stage->fd)); /* not every file system can, of a directory */
 		if (rename(stage->temporary, stage->target) == 0) {
 			stage->doomed.count = 0;
 			sync_directory_of(stage->target);

@@ -146,7 +146,7 @@ static void remove_if_stale(DIR *dir, const char *directory, const char *name, s
 {
 	struct stat st;
 	char path[4096 + 256];
-	int fd = openat(dirfd(dir), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd = TEMP_FAILURE_RETRY(openat(dirfd(dir), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
 	if (fd < 0)
 		return;
 	if (fstat(fd, &st) == 0 && is_stale(fd, name + prefix_nbytes)) {
@@ -184,21 +184,23 @@ void sync_directory_of(const char *path)
 	close(fd);
 }
 
-int temporary_unnamed(void)
+int temporary_unnamed(const char *directory)
 {
-	const char *directory = getenv("TMPDIR");
-	char path[4096];
+	char *path;
+	if (!directory)
+		directory = getenv("TMPDIR");
 	if (!directory || !*directory)
 		directory = "/tmp";
 	int fd = TEMP_FAILURE_RETRY(open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-	if (fd >= 0)
+	if (fd >= 0 || asprintf(&path, "%s/.brevis-XXXXXX", directory) < 0)
 		return fd;
-	if ((size_t)snprintf(path, sizeof path, "%s/brevis-XXXXXX", directory) >= sizeof path) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
+	/* A file system without O_TMPFILE: a name for a moment. */
 	fd = mkostemp(path, O_CLOEXEC);
+	const int slot = fd >= 0 ? doom(path) : -1, number = errno;
 	if (fd >= 0)
 		unlink(path);
+	doom_take_back(slot);
+	free(path);
+	errno = number;
 	return fd;
 }

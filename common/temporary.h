@@ -17,8 +17,8 @@ bool temporary_lock(int fd);
 /* Removes temporaries of the same target, files and directories, whose writers are gone. Never fails: what it cannot remove stays. */
 void temporary_remove_stale(const char *path);
 
-/* A file without a name in TMPDIR (/tmp), for reading and writing; -1 and errno. */
-int temporary_unnamed(void);
+/* A file without a name in a directory, for reading and writing; NULL: TMPDIR, or /tmp. -1 and errno. */
+int temporary_unnamed(const char *directory);
 
 /* Bytes of "dir/" in front of the last name of a path; 0: it has no directory. */
 int directory_length(const char *path);

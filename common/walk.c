@@ -72,11 +72,14 @@ static enum brv_status push(struct walker *w, const struct stat *st)
 	char *full = w->depth ? path_join(w->root, w->path) : strdup(w->root);
 	if (!full)
 		return fail(w->err, BRV_MEMORY, "no memory for a path");
-	DIR *dir = opendir(full);
+	DIR *dir;
+	do
+		dir = opendir(full);
+	while (!dir && errno == EINTR);
 	const int number = errno;
 	free(full);
 	if (!dir)
-		return fail_at(w, BRV_IO, strerror(number));
+		return fail_at(w, number == ENOMEM ? BRV_MEMORY : BRV_IO, strerror(number));
 	size_t n = strlen(w->path);
 	if (n)
 		w->path[n++] = '/';     /* room for it was checked when the name was put there */

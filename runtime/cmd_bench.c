@@ -153,7 +153,7 @@ static enum brv_status run_row(struct ground *g, unsigned i, unsigned round)
 {
 	struct bench_row *row = &g->bench->row[i];
 	const int file = row->phase == BENCH_WRITE || row->phase == BENCH_UNPACK ? g->out : row->phase == BENCH_COPY ? g->copy : -1;
-	if (file >= 0 && ftruncate(file, 0) != 0)
+	if (file >= 0 && TEMP_FAILURE_RETRY(ftruncate(file, 0)) != 0)
 		return fail_errno(&g->bench->cli->err, "cannot empty a temporary file");
 	if (row->phase == BENCH_UNPACK && g->bench->cli->drop_cache)
 		posix_fadvise(g->bench->cli->fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -248,7 +248,7 @@ static enum brv_status make_ground(struct ground *g)
 		return fail(&b->cli->err, BRV_MEMORY, "no memory for %llu bytes twice", (unsigned long long)b->nbytes);
 	memset(g->dst, 1, b->nbytes);
 	memset(g->src, 2, b->nbytes);
-	g->out = temporary_unnamed(), g->copy = temporary_unnamed();
+	g->out = temporary_unnamed(NULL), g->copy = temporary_unnamed(NULL);
 	if (g->out < 0 || g->copy < 0)
 		return fail_errno(&b->cli->err, "cannot create a temporary file (in TMPDIR)");
 	add_rows(b);

@@ -101,7 +101,7 @@ static enum brv_status list_archive(struct mount_tree *tree, const char *path, c
 	char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 	if (!directory)
 		return fail(err, BRV_MEMORY, "out of memory");
-	tree->root_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	tree->root_fd = TEMP_FAILURE_RETRY(open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC));
 	free(directory);
 	if (tree->root_fd < 0)
 		return fail(err, BRV_IO, "cannot open it: %s", strerror(errno));
@@ -118,7 +118,7 @@ enum brv_status mount_tree_make(struct mount_tree *tree, const char *path, const
 	if (stat(path, &found) != 0)
 		return fail(err, BRV_IO, "cannot open it: %s", strerror(errno));
 	if (S_ISDIR(found.st_mode)) {
-		tree->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		tree->root_fd = TEMP_FAILURE_RETRY(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
 		if (tree->root_fd < 0)
 			return fail(err, BRV_IO, "cannot open it: %s", strerror(errno));
 		TRY(manifest_of_directory(path, &tree->manifest, NULL, err));
@@ -162,7 +162,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
 enum brv_status mount_tree_open(const struct mount_tree *tree, const struct mount_node *node, int *fd, struct error *err)
 {
 	struct stat now;
-	*fd = openat(tree->root_fd, node->source, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	*fd = TEMP_FAILURE_RETRY(openat(tree->root_fd, node->source, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 	if (*fd < 0)
 		return fail(err, BRV_IO, "cannot open it: %s", strerror(errno));
 	if (fstat(*fd, &now) == 0 && same_file(&now, &node->from))

@@ -180,7 +180,7 @@ enum brv_status source_spool(struct source *source, uint64_t end, struct error *
 	uint8_t *buffer = malloc(SPOOL_NBYTES);
 	int number = buffer ? 0 : ENOMEM, fd = -1;
 	uint64_t start = source->at;
-	if (number == 0 && (fd = temporary_unnamed()) < 0)
+	if (number == 0 && (fd = temporary_unnamed(NULL)) < 0)
 		number = errno;
 	while (number == 0 && source->at < end) {
 		size_t part = MIN(end - source->at, (uint64_t)SPOOL_NBYTES);

@@ -9,6 +9,7 @@
 
 #include "common/carry.h"
 #include "common/temporary.h"
+#include "synth/json_memory.h"
 
 enum { MAX_NBYTES = 256 << 20 };
 
@@ -50,13 +51,15 @@ static enum brv_status check_map(const struct shard_index *index, struct error *
 enum brv_status index_parse(const char *path, const void *text, size_t nbytes, struct shard_index *out, struct error *err)
 {
 	json_error_t why;
+	json_memory_watch();
 	*out = (struct shard_index){ .path = strdup(path), .json = json_loadb(text, nbytes, JSON_REJECT_DUPLICATES, &why) };
 	out->weight_map = json_object_get(out->json, "weight_map");
 	enum brv_status status = BRV_OK;
 	if (!out->path)
 		status = fail(err, BRV_MEMORY, "no memory for an index");
 	else if (!out->json)
-		status = fail(err, BRV_INPUT, "not valid JSON: %.120s near byte %d", why.text, why.position);
+		status = json_memory_verdict() == BRV_MEMORY ? fail(err, BRV_MEMORY, "no memory for an index") :
+							       fail(err, BRV_INPUT, "not valid JSON: %.120s near byte %d", why.text, why.position);
 	if (status == BRV_OK)
 		status = check_map(out, err);
 	if (status != BRV_OK)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/temporary.h"
+
 void spool_init(struct spool *spool, const char *directory, uint64_t limit)
 {
 	*spool = (struct spool){ .directory = directory, .limit = limit, .fd = -1 };
@@ -25,21 +27,6 @@ static enum brv_status write_all(int fd, const uint8_t *p, uint64_t nbytes, stru
 	return BRV_OK;
 }
 
-/* A file that has no name, in the spool's directory: O_TMPFILE where the file system knows it, else created and unlinked. */
-static int open_unlinked(const char *directory)
-{
-	int fd = TEMP_FAILURE_RETRY(open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-	if (fd >= 0)
-		return fd;
-	char path[4096];
-	if (snprintf(path, sizeof(path), "%s/.brevis-spool-XXXXXX", directory) >= (int)sizeof(path))
-		return -1;
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(path);
-	return fd;
-}
-
 enum brv_status spool_put(struct spool *spool, const void *bytes, size_t nbytes, struct error *err)
 {
 	spool->nbytes += nbytes;
@@ -48,7 +35,7 @@ enum brv_status spool_put(struct spool *spool, const void *bytes, size_t nbytes,
 		return spool->memory.failed ? fail(err, BRV_MEMORY, "no memory for the payload") : BRV_OK;
 	}
 	if (spool->fd < 0) {
-		spool->fd = open_unlinked(spool->directory);
+		spool->fd = temporary_unnamed(spool->directory);
 		if (spool->fd < 0)
 			return fail(err, BRV_IO, "a temporary file in %s: %s", spool->directory, strerror(errno));
 		TRY(write_all(spool->fd, spool->memory.data, spool->memory.nbytes, err));

@@ -4,6 +4,7 @@
  * taken up by the next, and several jobs fill one directory without talking to each other. SPDX-License-Identifier: Apache-2.0 */
 #include "synth/tree.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +60,7 @@ static enum brv_status look_for_archive(struct tree *t, struct shard *shard)
 	char *from = path_join(t->in, shard->path), *to = tree_place(t, t->out, shard->path, MANIFEST_SUFFIX);
 	struct checkpoint c;
 	enum brv_status status = from && to ? BRV_OK : tree_no_memory(t);
-	const int fd = status == BRV_OK ? open(to, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	const int fd = status == BRV_OK ? TEMP_FAILURE_RETRY(open(to, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) : -1;
 	if (fd >= 0) {
 		status = checkpoint_open(from, &c, t->err);
 		if (status == BRV_OK) {

@@ -46,37 +46,42 @@ static enum brv_status make_list(struct tree *t, struct buffer *text)
 	if (text->failed)
 		return tree_no_memory(t);
 	/* Names that the list cannot hold show here, and not when it is read. */
-	if (manifest_parse(text->data, text->nbytes, &check, t->err) != BRV_OK)
-		return BRV_INPUT;
-	manifest_free(&check);
-	return BRV_OK;
+	const enum brv_status status = manifest_parse(text->data, text->nbytes, &check, t->err);
+	if (status == BRV_OK)
+		manifest_free(&check);
+	return status == BRV_DAMAGED ? BRV_INPUT : status;
 }
 
-/* Whether the output has this very list already: 1, 0, or -1 for another one or other files. */
-static int look_at_output(const char *out, const char *list, const struct buffer *text)
+/* Whether the output directory has this very list already, none yet and nothing else either, or other files. */
+enum output { OUTPUT_SAME, OUTPUT_EMPTY, OUTPUT_OTHER };
+
+static enum brv_status look_at_output(const char *out, const char *list, const struct buffer *text, enum output *found, struct error *err)
 {
-	const int fd = open(list, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const int fd = TEMP_FAILURE_RETRY(open(list, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 	struct walk walk;
+	if (fd < 0 && errno != ENOENT)
+		return fail_errno(err, "cannot open its " MANIFEST_NAME);
 	if (fd < 0) {
-		if (walk_directory(out, &walk, NULL) != BRV_OK)
-			return -1;
+		TRY(walk_directory(out, &walk, err));
 		bool empty = true; /* but for temporaries of a run that was killed at its very start */
 		for (size_t i = 0; i < walk.count; i++)
 			empty = empty && walk.entry[i].path[0] == '.' && has_suffix(walk.entry[i].path, ".tmp");
 		walk_free(&walk);
-		return empty ? 0 : -1;
+		*found = empty ? OUTPUT_EMPTY : OUTPUT_OTHER;
+		return BRV_OK;
 	}
 	uint8_t part[4096];
 	size_t at = 0;
 	bool same = true;
-	for (ssize_t n; same && (n = read(fd, part, sizeof part)) != 0;) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		same = n > 0 && at + (size_t)n <= text->nbytes && memcmp(text->data + at, part, (size_t)n) == 0;
-		at += (size_t)MAX(n, 0);
+	ssize_t n = 0;
+	while (same && (n = TEMP_FAILURE_RETRY(read(fd, part, sizeof part))) > 0) {
+		same = at + (size_t)n <= text->nbytes && memcmp(text->data + at, part, (size_t)n) == 0;
+		at += (size_t)n;
 	}
+	const enum brv_status status = n < 0 ? fail_errno(err, "cannot read its " MANIFEST_NAME) : BRV_OK;
 	close(fd);
-	return same && at == text->nbytes ? 1 : -1;
+	*found = same && at == text->nbytes ? OUTPUT_SAME : OUTPUT_OTHER;
+	return status;
 }
 
 static enum brv_status write_text(const char *path, const struct buffer *text, bool force, struct error *err)
@@ -98,14 +103,14 @@ static enum brv_status put_text(struct tree *t, const struct buffer *text)
 	char *list = path_join(t->out, MANIFEST_NAME);
 	if (!list)
 		return tree_no_memory(t);
-	int found = look_at_output(t->out, list, text);
-	enum brv_status status = BRV_OK;
-	if (found < 0 && !t->options->force)
+	enum output found, now;
+	enum brv_status status = look_at_output(t->out, list, text, &found, t->err);
+	if (status == BRV_OK && found == OUTPUT_OTHER && !t->options->force)
 		status = fail(t->err, BRV_USAGE, "the directory is there already and holds something else; -f writes into it");
-	else if (found <= 0)
+	else if (status == BRV_OK && found != OUTPUT_SAME)
 		status = write_text(list, text, t->options->force, t->err);
 	/* Another job may have been quicker, with the same list. */
-	if (status == BRV_USAGE && found == 0 && look_at_output(t->out, list, text) == 1)
+	if (status == BRV_USAGE && found == OUTPUT_EMPTY && look_at_output(t->out, list, text, &now, NULL) == BRV_OK && now == OUTPUT_SAME)
 		status = BRV_OK;
 	free(list);
 	return status;
