@@ -145,8 +145,10 @@ static bool take_path(struct lines *in, char *path, size_t size)
 			return false;
 		if (c == '%') {
 			const int high = in->end - in->at > 2 ? hex_digit(in->at[1]) : -1, low = high < 0 ? -1 : hex_digit(in->at[2]);
+			if (low < 0)
+				return false;
 			c = (uint8_t)(high << 4 | low);
-			if (low < 0 || (c >= 0x20 && c != 0x7f && c != '%') || c == 0)
+			if ((c >= 0x20 && c != 0x7f && c != '%') || c == 0)
 				return false;
 			in->at += 2;
 		}
