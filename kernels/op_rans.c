@@ -4,7 +4,6 @@
  * around it. Shapes without a vector body of their own are left to the plain body.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/body.h"
-#include "kernels/rans_plain.h"
 
 #if defined(KN_SET_avx512)
 #include "kernels/x86/rans_avx512.h"
@@ -21,6 +20,7 @@
 #ifdef HAVE_VECTORS
 #include "kernels/rans_run.h"
 #endif
+#include "kernels/rans_plain.h"
 
 #ifdef HAVE_VECTORS
 #ifdef RANS_ANY_TABLE

@@ -31,20 +31,36 @@ static inline bool rans_item_parse(const uint8_t *bytes, size_t nbytes, size_t n
 	return !c.bad && !(out->nescapes % 2 && out->nibbles[out->nescapes / 2] >> 4);
 }
 
-/* The bytes that the item's escapes stand for, in order, `add` added to each (mod 2^width if that is below 8); at most nescapes of them, then zeros
- * up to n + KN_PAD. False if the literals do not come out even. */
-static inline bool rans_item_escapes(const struct rans_item *item, const struct kn_rans *table, uint8_t add, size_t n, uint8_t *out)
+/* The bytes that the item's escapes stand for, in order, `add` added to each (mod 2^width if that is below 8); behind them KN_PAD zeros: a damaged
+ * item may have more escapes than it says, whose bytes are then whatever `out` held (it has room for as many as there are words). False if the
+ * literals do not come out even. */
+static inline bool rans_item_escapes(const struct rans_item *item, const struct kn_rans *table, uint8_t add, uint8_t *out)
 {
 	const uint8_t mask = (uint8_t)mask_bits(MIN(table->width, 8));
+	uint8_t tail[16];
 	size_t literal = 0;
 
+	for (unsigned v = 0; v < 16; v++)
+		tail[v] = (uint8_t)(table->tail[v] + add) & mask;
+#ifdef RANS_NIBBLES
+	for (size_t i = 0; i < item->nescapes; i += 32) {
+		uint32_t literals = lookup_nibbles32(tail, item->nibbles + i / 2, out + i);
+		if (item->nescapes - i < 32)
+			literals &= (uint32_t)mask_bits((unsigned)(item->nescapes - i));
+		for (; literals && literal < item->nliterals; literals &= literals - 1)
+			out[i + (size_t)__builtin_ctz(literals)] = (uint8_t)(item->literals[literal++] + add) & mask;
+		if (literals)
+			return false;
+	}
+#else
 	for (size_t i = 0; i < item->nescapes; i++) {
 		unsigned v = item->nibbles[i / 2] >> (i % 2 * 4) & 15;
 		if (v == 15 && literal == item->nliterals)
 			return false;
-		out[i] = (uint8_t)((v == 15 ? item->literals[literal++] : table->tail[v]) + add) & mask;
+		out[i] = v == 15 ? (uint8_t)(item->literals[literal++] + add) & mask : tail[v];
 	}
-	memset(out + item->nescapes, 0, n - item->nescapes + KN_PAD);
+#endif
+	memset(out + item->nescapes, 0, KN_PAD);
 	return literal == item->nliterals;
 }
 

@@ -27,7 +27,7 @@ static bool plain_start(struct plain_run *run, const struct kn_args *args)
 
 	run->args = args;
 	if (!rans_item_parse(args->pay, args->pay_nbytes, args->n, &run->item) ||
-	    !rans_item_escapes(&run->item, t, t->width <= 8 ? (uint8_t)t->base : 0, args->n, args->scratch))
+	    !rans_item_escapes(&run->item, t, t->width <= 8 ? (uint8_t)t->base : 0, args->scratch))
 		return false;
 	for (unsigned k = 0; k < RANS_LANES; k++)
 		run->state[k] = (uint16_t)(run->item.states[k] | run->item.states[RANS_LANES + k] << 8);

@@ -97,7 +97,7 @@ RANS_INLINE bool rans_run_all(const struct kn_args *a, const enum rans_shape sha
 	struct rans_regs regs;
 	uint8_t low[RANS_LANES], high[RANS_LANES], carry[BC_CARRY_NBYTES];
 
-	if (!rans_item_parse(a->pay, a->pay_nbytes, a->n, &item) || !rans_item_escapes(&item, t, add, a->n, a->scratch))
+	if (!rans_item_parse(a->pay, a->pay_nbytes, a->n, &item) || !rans_item_escapes(&item, t, add, a->scratch))
 		return false;
 	for (unsigned f = 0; f < 2 && rans_shape_of[shape].raw[f]; f++)
 		raw.at[f] = a->field[f].pay;

@@ -75,6 +75,18 @@ LOOKUP_INLINE __m256i lookup_bytes(const uint8_t *table, __m256i index, const un
 	return choose_part(part, index, parts);
 }
 
+/* 32 nibbles, low ones first, looked up in a table of 16; bit k of the result: nibble k is 15. Reads 16 bytes, writes 32. */
+LOOKUP_INLINE uint32_t lookup_nibbles32(const uint8_t *table, const uint8_t *nibbles, uint8_t *out)
+{
+	const __m128i both = _mm_loadu_si128((const void *)nibbles), low4 = _mm_set1_epi8(15);
+	const __m128i even = _mm_and_si128(both, low4), odd = _mm_and_si128(_mm_srli_epi16(both, 4), low4);
+	const __m256i index = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_unpacklo_epi8(even, odd)), _mm_unpackhi_epi8(even, odd), 1);
+
+	store256(out, _mm256_shuffle_epi8(part16(table, 0), index));
+	return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(index, _mm256_set1_epi8(15)));
+}
+#define RANS_NIBBLES 1
+
 /* table[index[k]] for 8 dwords: on many CPUs single loads are quicker than vpgatherdd, on Zen 4 twice as quick. */
 LOOKUP_INLINE __m256i load_each(const uint32_t *table, __m256i index)
 {

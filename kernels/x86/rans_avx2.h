@@ -15,8 +15,8 @@
 #ifndef KERNELS_X86_RANS_AVX2_H
 #define KERNELS_X86_RANS_AVX2_H
 
-#include "kernels/rans_shape.h"
 #include "kernels/x86/lookup_avx2.h"
+#include "kernels/rans_shape.h"
 
 #define RANS_ANY_TABLE 1        /* load_rows() and groups128() take any log2_nb and kc, known to the compiler or not */
 #define RANS_OWN_GROUPS 1       /* groups128() and groups_flush() instead of group128() */

@@ -15,6 +15,7 @@
 
 #include <immintrin.h>
 
+#include "kernels/x86/lookup_avx2.h"
 #include "kernels/rans_shape.h"
 
 /* 64 fields of w bits, w = 1..8, as bytes: 8 fields are w bytes, spread to 8 bytes and shifted into place. */
