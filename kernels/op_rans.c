@@ -17,10 +17,10 @@
 #include "kernels/arm/rans_neon.h"
 #define HAVE_VECTORS 1
 #endif
+#include "kernels/rans_plain.h"
 #ifdef HAVE_VECTORS
 #include "kernels/rans_run.h"
 #endif
-#include "kernels/rans_plain.h"
 
 #ifdef HAVE_VECTORS
 #ifdef RANS_ANY_TABLE

@@ -26,6 +26,36 @@ static inline uint8_t step1(const unsigned log2_nb, uint8_t *lo, uint8_t *hi, co
 	return (j & ((1u << log2_nb) - 1)) == escape_index ? *(*escape)++ : map[j & 63];
 }
 
+/* Fills in the map, and the marker. */
+static inline void rans_map(struct rans_consts *consts, const struct kn_rans *t, uint8_t add, unsigned coded)
+{
+	const unsigned nb = 1u << t->log2_nb;
+	bool used[256] = { false };
+
+	for (unsigned i = 0; i < 64; i++) {
+		consts->map[i] = (uint8_t)(t->map[i] + add) & (uint8_t)mask_bits(MIN(coded, 8u));
+		used[consts->map[i]] = true;
+	}
+	for (consts->marker = 0; used[consts->marker];)
+		consts->marker++;
+	for (unsigned i = t->escape; i < 64; i += nb)
+		consts->map[i] = consts->marker;
+}
+
+/* The highest byte that any word can have; a base of at most 256 fits any. */
+static inline unsigned rans_highest(const struct rans_consts *consts, const struct kn_rans *t, const uint8_t *escape, size_t nescapes)
+{
+	uint8_t highest = 0;
+
+	if (consts->base <= 256)
+		return 0;
+	for (unsigned j = 0; j < 1u << t->log2_nb; j++)
+		highest = j == t->escape ? highest : MAX(highest, consts->map[j]);
+	for (size_t i = 0; i < nescapes; i++)
+		highest = MAX(highest, escape[i]);
+	return highest;
+}
+
 enum { RANS_TAIL_WORDS = 1280 };        /* at least 1024 (128 bytes of 1-bit fields) and two groups */
 
 /* The words of the last groups: their raw bits may be in the carry, so that they wait for the final states. */
@@ -103,8 +133,11 @@ RANS_INLINE bool rans_run_all(const struct kn_args *a, const enum rans_shape sha
 		raw.at[f] = a->field[f].pay;
 	tail.first = tail_first(a, shape), tail.n = a->n - tail.first;
 	struct rans_consts consts = { .escape = t->escape, .base = coded > 8 ? t->base : 0 };
-	for (unsigned i = 0; i < 64; i++)
-		consts.map[i] = (uint8_t)(t->map[i] + add) & (uint8_t)mask_bits(MIN(coded, 8u));
+	rans_map(&consts, t, add, coded);
+#ifdef RANS_ADDS_IN_PLACE
+	if (coded == 9 && consts.base + rans_highest(&consts, t, a->scratch, item.nescapes) > 511)
+		return plain_rans_merge(a);
+#endif
 	run_load(&run, item.states);
 	run.at = item.renorm, run.escape = a->scratch;
 
@@ -118,7 +151,7 @@ RANS_INLINE bool rans_run_all(const struct kn_args *a, const enum rans_shape sha
 	row_left = row_words - column;
 	uint8_t *dst = a->dst;
 
-	load_rows(&regs, &t->row[0], log2_nb, kc);
+	load_rows(&regs, &t->row[0], log2_nb, kc, &consts);
 	while (i < whole) {
 		/* Groups of this row that need no look at the end of the item, and do not cross into the tail. */
 		if (run.at > item.end || run.escape > escape_end)
@@ -128,7 +161,7 @@ RANS_INLINE bool rans_run_all(const struct kn_args *a, const enum rans_shape sha
 		groups = MIN(groups, ((in_tail ? whole : tail.first) - i) / RANS_LANES);
 		if (a->row_class && t->kr > 1 && a->row_class[row] != row_now) {
 			row_now = a->row_class[row];
-			load_rows(&regs, &t->row[row_now], log2_nb, kc);
+			load_rows(&regs, &t->row[row_now], log2_nb, kc, &consts);
 		}
 		groups128(shape, log2_nb, kc, &run, &regs, kc > 1 ? a->col_class + column : NULL, &consts, &raw, groups, in_tail ? NULL : dst + i * size,
 			  tail.symbol + (in_tail ? i - tail.first : 0));

@@ -43,6 +43,7 @@ struct rans_raw {
 struct rans_consts {
 	uint8_t map[64];                /* symbol index -> byte; the base is in it if the coded field has at most 8 bits */
 	uint8_t escape;                 /* index of the escape; 255: none */
+	uint8_t marker;                 /* a byte that is no symbol's: what the map has for the escape */
 	uint16_t base;                  /* to be added to a coded field of more than 8 bits */
 };
 

@@ -131,9 +131,10 @@ struct rans_regs {
 	const struct kn_rans_rows *rows;
 };
 
-RANS_INLINE void load_rows(struct rans_regs *regs, const struct kn_rans_rows *rows, const unsigned log2_nb, const unsigned kc)
+RANS_INLINE void load_rows(struct rans_regs *regs, const struct kn_rans_rows *rows, const unsigned log2_nb, const unsigned kc,
+			   const struct rans_consts *consts)
 {
-	(void)log2_nb, (void)kc;
+	(void)log2_nb, (void)kc, (void)consts;
 	regs->rows = rows;
 }
 

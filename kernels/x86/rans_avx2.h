@@ -131,10 +131,12 @@ struct rans_regs {
 	__m256i threshold[RANS_KEPT_PARTS], freq[RANS_KEPT_PARTS], before[RANS_KEPT_PARTS], alias[RANS_KEPT_PARTS];
 };
 
-RANS_INLINE void load_rows(struct rans_regs *regs, const struct kn_rans_rows *rows, const unsigned log2_nb, const unsigned kc)
+RANS_INLINE void load_rows(struct rans_regs *regs, const struct kn_rans_rows *rows, const unsigned log2_nb, const unsigned kc,
+			   const struct rans_consts *consts)
 {
 	const unsigned parts = (kc << log2_nb) / 16;
 
+	(void)consts;
 	regs->rows = rows;
 	for (unsigned i = 0; i < MIN(parts, (unsigned)RANS_KEPT_PARTS); i++) {
 		regs->threshold[i] = part16(rows->threshold, i);
