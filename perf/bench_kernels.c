@@ -1,6 +1,8 @@
 /* bench_kernels.c: GB/s of every kernel set on the forms that archives are made of, next to memcpy in the same run.
  *
- *     bench_kernels [--json] [--quick] [CHECKPOINT.safetensors]
+ *     bench_kernels [--json] [--quick] [--form=PART OF ITS NAME] [CHECKPOINT.safetensors]
+ *
+ * BREVIS_ISA: that kernel set only.
  *
  * The words are weights: those of the largest 2-D tensor of type BF16 of the checkpoint, or Gaussian ones with rows and columns of
  * different scale. DRAM: 256 MiB of output from as much payload as that takes; L2: one chunk over and over. Pinned to one CPU; every buffer is
@@ -25,6 +27,7 @@ static const struct form {
 	{ "P2 -> BF16", 16, 1, 8, { 8 }, OP_LIT_RANS, 4, false },
 	{ "A4 -> BF16", 16, 1, 8, { 8 }, OP_LIT_RANS, 4, true },
 	{ "J4 -> BF16", 16, 1, 9, { 7 }, OP_LIT_RANS, 5, true },
+	{ "J4/16 -> BF16", 16, 1, 9, { 7 }, OP_LIT_RANS, 4, true },
 	{ "T4 -> FP16", 16, 0, 7, { 8, 1 }, OP_LIT_RANS, 6, true },
 	{ "A4 -> FP32", 32, 1, 8, { 24 }, OP_LIT_RANS, 4, true },
 	{ "A4 -> FP8", 8, 0, 6, { 2 }, OP_LIT_RANS, 6, true },
@@ -296,13 +299,15 @@ static void read_weights(struct bench *b, const char *path)
 int main(int argc, char **argv)
 {
 	struct bench b = { .first = true, .dram_nbytes = DRAM_NBYTES };
-	const char *path = NULL;
+	const char *path = NULL, *set = getenv("BREVIS_ISA"), *form = "";
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--json"))
 			b.json = true;
 		else if (!strcmp(argv[i], "--quick"))
 			b.dram_nbytes = QUICK_NBYTES;
+		else if (!strncmp(argv[i], "--form=", 7))
+			form = argv[i] + 7;
 		else
 			path = argv[i];
 	}
@@ -320,7 +325,7 @@ int main(int argc, char **argv)
 		return 6;
 	for (unsigned s = 0; kn_sets[s]; s++)
 		for (unsigned i = 0; i < ARRAY_LEN(forms); i++)
-			if (kn_sets[s]->supported())
+			if (kn_sets[s]->supported() && (!set || !strcmp(set, kn_sets[s]->name)) && strstr(forms[i].name, form))
 				bench_form(&b, kn_sets[s], &forms[i], scratch);
 	if (b.json)
 		printf("\n]\n");

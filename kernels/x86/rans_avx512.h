@@ -64,7 +64,7 @@ RANS_INLINE __m512i unpack_dwords16(const uint8_t *p, const unsigned w)
 
 /* What stays the same from group to group. */
 struct rans_kept {
-	__m512i low_byte, bucket_mask, position_mask, alias_bit, map, marker;
+	__m512i low_byte, bucket_mask, position_mask, own_bit, map, marker;
 	__m512i base;                   /* where emit64() adds it: to the coded field before it is shifted (dwords), or in its place in a rotated word */
 	__m512i merge[2];               /* bytes of raw fields and of symbols in turn, of the lower and of the upper 32 lanes */
 };
@@ -77,7 +77,7 @@ RANS_INLINE struct rans_kept kept_of(const enum rans_shape shape, const unsigned
 		.low_byte = opaque(_mm512_set1_epi16(255)),
 		.bucket_mask = opaque(_mm512_set1_epi8((char)((1 << log2_nb) - 1))),
 		.position_mask = opaque(_mm512_set1_epi8((char)((256 >> log2_nb) - 1))),
-		.alias_bit = opaque(_mm512_set1_epi8(64)),
+		.own_bit = opaque(_mm512_set1_epi8(64)),
 		.map = _mm512_loadu_si512(consts->map),
 		.marker = opaque(_mm512_set1_epi8((char)consts->marker)),
 		.merge = { opaque(line), opaque(_mm512_add_epi8(line, _mm512_set1_epi8(32))) },
@@ -146,8 +146,8 @@ RANS_INLINE void emit64(const enum rans_shape shape, __m512i symbol, struct rans
 	}
 }
 
-/* The tables of one row class in registers: 2 or 4 registers for each of four tables, by nb * kc. If one would do, the second has the same for
- * positions of the alias: its freq, what makes it the rank (instead of minus the bucket's first position), its byte (instead of a symbol). */
+/* The tables of one row class in registers: 2 or 4 registers for each of four tables, by nb * kc. If one would do, the first has what is
+ * true of the alias, the second of the bucket's own symbol: frequencies, what makes a position a rank, bytes (instead of symbols). */
 struct rans_regs {
 	__m512i threshold[4], freq[4], before[4], alias[4];
 };
@@ -173,10 +173,10 @@ RANS_INLINE void load_rows(struct rans_regs *regs, const struct kn_rans_rows *ro
 		const __m512i bucket = _mm512_and_si512(line, _mm512_set1_epi8((char)((1 << log2_nb) - 1)));
 		const __m512i alias = _mm512_loadu_si512(rows->alias), map = _mm512_loadu_si512(consts->map), freq = _mm512_loadu_si512(rows->freq);
 		regs->threshold[0] = _mm512_loadu_si512(rows->threshold);
-		regs->freq[0] = freq, regs->freq[1] = _mm512_permutexvar_epi8(alias, freq);
-		regs->before[0] = _mm512_sub_epi8(_mm512_setzero_si512(), _mm512_slli_epi16(bucket, 8 - log2_nb));
-		regs->before[1] = _mm512_loadu_si512(rows->before);
-		regs->alias[0] = map, regs->alias[1] = _mm512_permutexvar_epi8(alias, map);
+		regs->freq[0] = _mm512_permutexvar_epi8(alias, freq), regs->freq[1] = freq;
+		regs->before[0] = _mm512_loadu_si512(rows->before);
+		regs->before[1] = _mm512_sub_epi8(_mm512_setzero_si512(), _mm512_slli_epi16(bucket, 8 - log2_nb));
+		regs->alias[0] = _mm512_permutexvar_epi8(alias, map), regs->alias[1] = map;
 		return;
 	}
 	for (unsigned i = 0; i < nregs; i++) {
@@ -194,63 +194,98 @@ struct rans_run {
 	const uint8_t *escape;          /* next escape's byte */
 };
 
-/* What the states say: the symbols of 64 lanes are returned, the frequencies (of even and odd lanes, the others 0) and ranks stored. */
-RANS_INLINE __m512i find64(const unsigned nregs, __m512i lo, __m512i bucket, const struct rans_regs *regs, const struct rans_kept *kept, __m512i freq[2],
-			   __m512i *rank)
+/* Step by step for both halves of a group: a scheduler of 64 operations, as in Zen 4, sees no more than a half at once, and half of the time went by
+ * in waiting when one half followed the other. */
+#define BOTH(h) \
+	_Pragma("GCC unroll 2") for (unsigned h = 0; h < 2; h++)
+
+/* What the states say: symbols (the marker for escapes), frequencies (of even and of odd lanes, the others 0) and ranks. */
+struct rans_found {
+	__m512i symbol[2], even_freq[2], odd_freq[2], rank[2];
+};
+
+RANS_INLINE void find128(const unsigned nregs, const __m512i lo[2], const __m512i bucket[2], const struct rans_regs *regs, const struct rans_kept *kept,
+			 struct rans_found *found)
 {
 	const __mmask64 even = 0x5555555555555555;
+	__m512i index[2], threshold[2];
+	__mmask64 own[2];
 
-	if (nregs == 1) {
-		const __mmask64 other = _mm512_cmpge_epu8_mask(lo, _mm512_permutexvar_epi8(bucket, regs->threshold[0]));
-		const __m512i index = _mm512_mask_add_epi8(bucket, other, bucket, kept->alias_bit);
-		freq[0] = _mm512_maskz_permutex2var_epi8(even, regs->freq[0], index, regs->freq[1]);
-		freq[1] = _mm512_maskz_permutex2var_epi8(~even, regs->freq[0], index, regs->freq[1]);
-		*rank = _mm512_add_epi8(lo, lookup(regs->before, index, 2));
-		return lookup(regs->alias, index, 2);
-	}
-	const __mmask64 own = _mm512_cmplt_epu8_mask(lo, lookup(regs->threshold, bucket, nregs));
-	const __m512i index = _mm512_mask_mov_epi8(lookup(regs->alias, bucket, nregs), own, bucket);
-	*rank = _mm512_mask_mov_epi8(_mm512_add_epi8(lo, lookup(regs->before, bucket, nregs)), own, _mm512_and_si512(lo, kept->position_mask));
-	if (nregs == 2) {
-		freq[0] = _mm512_maskz_permutex2var_epi8(even, regs->freq[0], index, regs->freq[1]);
-		freq[1] = _mm512_maskz_permutex2var_epi8(~even, regs->freq[0], index, regs->freq[1]);
+	BOTH(h)
+		threshold[h] = lookup(regs->threshold, bucket[h], nregs);
+	if (nregs == 1) { /* both lie in the bucket, less than 64 apart: bit 6 of the difference is its sign. Quicker than by way of a mask */
+		BOTH(h)
+			index[h] = _mm512_ternarylogic_epi64(bucket[h], _mm512_sub_epi8(lo[h], threshold[h]), kept->own_bit, 0xf8);
+		BOTH(h)
+			found->rank[h] = _mm512_add_epi8(lo[h], lookup(regs->before, index[h], 2));
+		BOTH(h)
+			found->symbol[h] = lookup(regs->alias, index[h], 2);
 	} else {
-		const __m512i both = lookup(regs->freq, index, nregs);
-		freq[0] = _mm512_and_si512(both, kept->low_byte), freq[1] = _mm512_andnot_si512(kept->low_byte, both);
+		BOTH(h)
+			own[h] = _mm512_cmplt_epu8_mask(lo[h], threshold[h]);
+		BOTH(h)
+			index[h] = _mm512_mask_mov_epi8(lookup(regs->alias, bucket[h], nregs), own[h], bucket[h]);
+		BOTH(h)
+			found->rank[h] = _mm512_mask_mov_epi8(_mm512_add_epi8(lo[h], lookup(regs->before, bucket[h], nregs)), own[h],
+							      _mm512_and_si512(lo[h], kept->position_mask));
+		BOTH(h)
+			found->symbol[h] = _mm512_permutexvar_epi8(index[h], kept->map);
 	}
-	return _mm512_permutexvar_epi8(index, kept->map);
+	BOTH(h)
+		if (nregs <= 2) {
+			found->even_freq[h] = _mm512_maskz_permutex2var_epi8(even, regs->freq[0], index[h], regs->freq[1]);
+			found->odd_freq[h] = _mm512_maskz_permutex2var_epi8(~even, regs->freq[0], index[h], regs->freq[1]);
+		} else {
+			const __m512i both = lookup(regs->freq, index[h], nregs);
+			found->even_freq[h] = _mm512_and_si512(both, kept->low_byte);
+			found->odd_freq[h] = _mm512_andnot_si512(kept->low_byte, both);
+		}
 }
 
-/* One step of 64 lanes: returns their symbols. column: class * nb by lane; ignored if kc is 1. */
-RANS_INLINE __m512i step64(const unsigned log2_nb, const unsigned kc, struct rans_run *run, const unsigned half, const struct rans_regs *regs,
-			   const uint8_t *column, const struct rans_kept *kept)
+/* One step of all lanes: their symbols. column: class * nb by lane; ignored if kc is 1. */
+RANS_INLINE void step128(const unsigned log2_nb, const unsigned kc, struct rans_run *run, const struct rans_regs *regs, const uint8_t *column,
+			 const struct rans_kept *kept, __m512i symbol[2])
 {
-	const unsigned nregs = ((kc << log2_nb) + 63) / 64;
 	const __m512i low_byte = kept->low_byte;
-	__m512i lo = run->lo[half], hi = run->hi[half], freq[2], rank;
-	__m512i bucket = _mm512_srli_epi16(lo, 8 - log2_nb);
+	__m512i bucket[2], even[2], odd[2], lo[2], hi[2];
+	struct rans_found found;
+	__mmask64 small[2], escaped[2];
 
-	if (kc > 1)
-		bucket = _mm512_ternarylogic_epi64(bucket, kept->bucket_mask, _mm512_loadu_si512(column), 0xea); /* (bucket & mask) | column */
-	else
-		bucket = _mm512_and_si512(bucket, kept->bucket_mask);
-	__m512i symbol = find64(nregs, lo, bucket, regs, kept, freq, &rank);
+	BOTH(h)
+		bucket[h] = _mm512_srli_epi16(run->lo[h], 8 - log2_nb);
+	BOTH(h)
+		if (kc > 1) /* (bucket & mask) | column */
+			bucket[h] = _mm512_ternarylogic_epi64(bucket[h], kept->bucket_mask, _mm512_loadu_si512(column + 64 * h), 0xea);
+		else
+			bucket[h] = _mm512_and_si512(bucket[h], kept->bucket_mask);
+	find128(((kc << log2_nb) + 63) / 64, run->lo, bucket, regs, kept, &found);
 
 	/* x = freq * hi + rank, for even and for odd bytes */
-	__m512i even = _mm512_add_epi16(_mm512_mullo_epi16(_mm512_and_si512(hi, low_byte), freq[0]), _mm512_and_si512(rank, low_byte));
-	__m512i odd = _mm512_add_epi16(_mm512_mulhi_epu16(_mm512_andnot_si512(low_byte, hi), freq[1]), _mm512_srli_epi16(rank, 8));
-	lo = _mm512_ternarylogic_epi64(low_byte, even, _mm512_slli_epi16(odd, 8), 0xca);
-	hi = _mm512_ternarylogic_epi64(low_byte, _mm512_srli_epi16(even, 8), odd, 0xca);
+	BOTH(h)
+		even[h] = _mm512_add_epi16(_mm512_mullo_epi16(_mm512_and_si512(run->hi[h], low_byte), found.even_freq[h]),
+					   _mm512_and_si512(found.rank[h], low_byte));
+	BOTH(h)
+		odd[h] = _mm512_add_epi16(_mm512_mulhi_epu16(_mm512_andnot_si512(low_byte, run->hi[h]), found.odd_freq[h]),
+					  _mm512_srli_epi16(found.rank[h], 8));
+	BOTH(h)
+		hi[h] = _mm512_ternarylogic_epi64(low_byte, _mm512_srli_epi16(even[h], 8), odd[h], 0xca);
+	BOTH(h)
+		small[h] = _mm512_testn_epi8_mask(hi[h], hi[h]);
+	BOTH(h)
+		lo[h] = _mm512_ternarylogic_epi64(low_byte, even[h], _mm512_slli_epi16(odd[h], 8), 0xca);
+	BOTH(h) {
+		run->lo[h] = _mm512_mask_expand_epi8(lo[h], small[h], opaque(_mm512_loadu_si512(run->at)));
+		run->at += _mm_popcnt_u64(small[h]);
+	}
+	BOTH(h)
+		run->hi[h] = _mm512_mask_mov_epi8(hi[h], small[h], lo[h]);
 
-	const __mmask64 small = _mm512_testn_epi8_mask(hi, hi);
-	run->hi[half] = _mm512_mask_mov_epi8(hi, small, lo);
-	run->lo[half] = _mm512_mask_expand_epi8(lo, small, _mm512_loadu_si512(run->at));
-	run->at += _mm_popcnt_u64(small);
-
-	const __mmask64 escaped = _mm512_cmpeq_epi8_mask(symbol, kept->marker);
-	symbol = _mm512_mask_expand_epi8(symbol, escaped, _mm512_loadu_si512(run->escape));
-	run->escape += _mm_popcnt_u64(escaped);
-	return symbol;
+	BOTH(h)
+		escaped[h] = _mm512_cmpeq_epi8_mask(found.symbol[h], kept->marker);
+	BOTH(h) {
+		symbol[h] = _mm512_mask_expand_epi8(found.symbol[h], escaped[h], opaque(_mm512_loadu_si512(run->escape)));
+		run->escape += _mm_popcnt_u64(escaped[h]);
+	}
 }
 
 RANS_INLINE void run_load(struct rans_run *run, const uint8_t *states)
@@ -286,18 +321,18 @@ RANS_INLINE void groups128(const enum rans_shape shape, const unsigned log2_nb, 
 	const struct rans_kept kept = kept_of(shape, log2_nb, consts);
 	const unsigned size = word_nbytes(rans_shape_of[shape].width);
 
-	for (; groups; groups--, column += kc > 1 ? RANS_LANES : 0)
-#pragma GCC unroll 2
-		for (unsigned h = 0; h < 2; h++) {
-			const __m512i s = step64(log2_nb, kc, run, h, regs, column + (kc > 1 ? 64 * h : 0), &kept);
+	for (; groups; groups--, column += kc > 1 ? RANS_LANES : 0) {
+		__m512i s[2];
+		step128(log2_nb, kc, run, regs, column, &kept, s);
+		BOTH(h)
 			if (dst) {
-				emit64(shape, s, raw, &kept, dst);
+				emit64(shape, s[h], raw, &kept, dst);
 				dst += 64 * size;
 			} else {
-				_mm512_storeu_si512(symbol, s);
+				_mm512_storeu_si512(symbol, s[h]);
 				symbol += 64;
 			}
-		}
+	}
 }
 
 RANS_INLINE void groups_flush(const enum rans_shape shape, struct rans_run *run, const struct rans_consts *consts, struct rans_raw *raw)
