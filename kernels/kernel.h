@@ -23,8 +23,9 @@ enum {
 };
 
 /* lit.huff: symbols of the longest code's window. entry[window]: up to 4 whole codes: byte 0..3 the symbols, byte 4 how many, byte 5 their
- * bits together; one[window]: the first symbol and (in the high byte) its length. Windows have HUFF_BITS bits, first bit lowest. */
+ * bits together; one[window]: the first symbol and (in the high byte) its length. Windows have `bits` bits, first bit lowest. */
 struct kn_huff {
+	unsigned bits;                  /* of the longest code */
 	uint64_t entry[1 << HUFF_BITS];
 	uint16_t one[1 << HUFF_BITS];
 	uint8_t length[256];            /* of each symbol's code; 0: none */

@@ -46,15 +46,17 @@ static bool assign_codes(struct kn_huff *huff)
 
 static void fill_windows(struct kn_huff *huff)
 {
+	const unsigned windows = 1u << huff->bits;
+
 	for (unsigned s = 0; s < 256; s++)
-		for (unsigned w = huff->code[s]; huff->length[s] && w < 1u << HUFF_BITS; w += 1u << huff->length[s])
+		for (unsigned w = huff->code[s]; huff->length[s] && w < windows; w += 1u << huff->length[s])
 			huff->one[w] = (uint16_t)(s | huff->length[s] << 8);
-	for (unsigned w = 0; w < 1u << HUFF_BITS; w++) {
+	for (unsigned w = 0; w < windows; w++) {
 		unsigned used = 0, count = 0;
 		uint64_t entry = 0;
 		while (count < 4) {
 			const unsigned one = huff->one[w >> used];
-			if (used + (one >> 8) > HUFF_BITS)
+			if (used + (one >> 8) > huff->bits)
 				break;
 			entry |= (uint64_t)(one & 255) << (8 * count++);
 			used += one >> 8;
@@ -74,6 +76,7 @@ static enum brv_status expand_huff(struct span body, struct kn_huff *huff, struc
 	for (unsigned s = first; s <= last; s++) {
 		huff->length[s] = c.at[(s - first) / 2] >> ((s - first) % 2 * 4) & 15;
 		codes += huff->length[s] != 0;
+		huff->bits = MAX(huff->bits, huff->length[s]);
 		if (huff->length[s] > HUFF_BITS)
 			return fail(err, BRV_DAMAGED, "a Huffman code of %u bits", huff->length[s]);
 	}
