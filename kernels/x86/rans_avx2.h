@@ -179,42 +179,59 @@ RANS_INLINE __m256i count_before(__m256i taken)
 	return _mm256_add_epi8(count, taken);
 }
 
-/* One step of 32 lanes: returns their symbols, and a bit for each that is an escape. column: class * nb by lane, or NULL. */
-RANS_INLINE __m256i step32(const unsigned log2_nb, const unsigned parts, __m256i *low, __m256i *high, const uint8_t **at, const struct rans_regs *regs,
-			   const uint8_t *column, const struct rans_consts *consts, uint32_t *escaped)
+/* One step of 64 lanes, both halves side by side, so that the waiting of the one is filled by the other: their symbols, and a bit for each that is an
+ * escape. column: class * nb by lane, or NULL. */
+#define BOTH(h) _Pragma("GCC unroll 2") for (unsigned h = 0; h < 2; h++)
+RANS_INLINE void step64(const unsigned log2_nb, const unsigned parts, __m256i *low, __m256i *high, const uint8_t **at, const struct rans_regs *regs,
+			const uint8_t *column, const struct rans_consts *consts, uint8_t *symbol, uint32_t *escaped)
 {
 	const __m256i low_byte = _mm256_set1_epi16(255), high_byte = _mm256_set1_epi16((short)0xff00);
 	const __m256i bucket_mask = _mm256_set1_epi8((char)((1 << log2_nb) - 1)), position_mask = _mm256_set1_epi8((char)((256 >> log2_nb) - 1));
 	const struct kn_rans_rows *rows = regs->rows;
-	__m256i lo = *low, hi = *high;
-	__m256i bucket = _mm256_and_si256(_mm256_srli_epi16(lo, (int)(8 - log2_nb)), bucket_mask);
+	__m256i lo[2], hi[2], own[2], bucket[2], index[2], rank[2], freq[2], even[2], odd[2], small[2], next[2];
 
-	if (column)
-		bucket = _mm256_or_si256(bucket, load256(column));
+	BOTH(h) {
+		lo[h] = low[h], hi[h] = high[h];
+		bucket[h] = _mm256_and_si256(_mm256_srli_epi16(lo[h], (int)(8 - log2_nb)), bucket_mask);
+		if (column)
+			bucket[h] = _mm256_or_si256(bucket[h], load256(column + 32 * h));
+	}
 	/* the sign says whether the position is the bucket's own: both lie in the bucket, less than 128 apart */
-	const __m256i own = _mm256_sub_epi8(lo, lookup(regs->threshold, rows->threshold, bucket, parts));
-	const __m256i index = select256(lookup(regs->alias, rows->alias, bucket, parts), bucket, own);
-	const __m256i rank = select256(_mm256_add_epi8(lo, lookup(regs->before, rows->before, bucket, parts)),
-						_mm256_and_si256(lo, position_mask), own);
-	const __m256i freq = lookup(regs->freq, rows->freq, index, parts);
-
+	BOTH(h)
+		own[h] = _mm256_sub_epi8(lo[h], lookup(regs->threshold, rows->threshold, bucket[h], parts));
+	BOTH(h)
+		index[h] = select256(lookup(regs->alias, rows->alias, bucket[h], parts), bucket[h], own[h]);
+	BOTH(h)
+		rank[h] = select256(_mm256_add_epi8(lo[h], lookup(regs->before, rows->before, bucket[h], parts)),
+				    _mm256_and_si256(lo[h], position_mask), own[h]);
+	BOTH(h)
+		freq[h] = lookup(regs->freq, rows->freq, index[h], parts);
 	/* x = freq * hi + rank, for even and for odd bytes */
-	const __m256i even = _mm256_add_epi16(_mm256_mullo_epi16(_mm256_and_si256(hi, low_byte), _mm256_and_si256(freq, low_byte)),
-					      _mm256_and_si256(rank, low_byte));
-	const __m256i odd = _mm256_add_epi16(_mm256_mullo_epi16(_mm256_srli_epi16(hi, 8), _mm256_srli_epi16(freq, 8)), _mm256_srli_epi16(rank, 8));
-	lo = select256(even, _mm256_slli_epi16(odd, 8), high_byte);
-	hi = select256(_mm256_srli_epi16(even, 8), odd, high_byte);
-
-	const __m256i small = _mm256_cmpeq_epi8(hi, _mm256_setzero_si256());
-	const uint32_t taken = (uint32_t)_mm256_movemask_epi8(small);
-	const __m256i next = load_halves(*at, *at + _mm_popcnt_u32(taken & 0xffff));
-	*at += _mm_popcnt_u32(taken);
-	*high = select256(hi, lo, small);
-	*low = select256(lo, _mm256_shuffle_epi8(next, count_before(small)), small);
-
-	const __m256i own_index = column ? _mm256_and_si256(index, bucket_mask) : index;
-	*escaped = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(own_index, _mm256_set1_epi8((char)consts->escape)));
-	return lookup_bytes(consts->map, own_index, (1u << log2_nb) / 16);
+	BOTH(h) {
+		even[h] = _mm256_add_epi16(_mm256_mullo_epi16(_mm256_and_si256(hi[h], low_byte), _mm256_and_si256(freq[h], low_byte)),
+					   _mm256_and_si256(rank[h], low_byte));
+		odd[h] = _mm256_add_epi16(_mm256_mullo_epi16(_mm256_srli_epi16(hi[h], 8), _mm256_srli_epi16(freq[h], 8)),
+					  _mm256_srli_epi16(rank[h], 8));
+	}
+	BOTH(h) {
+		hi[h] = select256(_mm256_srli_epi16(even[h], 8), odd[h], high_byte);
+		lo[h] = select256(even[h], _mm256_slli_epi16(odd[h], 8), high_byte);
+	}
+	BOTH(h) {
+		small[h] = _mm256_cmpeq_epi8(hi[h], _mm256_setzero_si256());
+		const uint32_t taken = (uint32_t)_mm256_movemask_epi8(small[h]);
+		next[h] = load_halves(*at, *at + _mm_popcnt_u32(taken & 0xffff));
+		*at += _mm_popcnt_u32(taken);
+	}
+	BOTH(h) {
+		high[h] = select256(hi[h], lo[h], small[h]);
+		low[h] = select256(lo[h], _mm256_shuffle_epi8(next[h], count_before(small[h])), small[h]);
+	}
+	BOTH(h) {
+		const __m256i own_index = column ? _mm256_and_si256(index[h], bucket_mask) : index[h];
+		escaped[h] = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(own_index, _mm256_set1_epi8((char)consts->escape)));
+		store256(symbol + 32 * h, lookup_bytes(consts->map, own_index, (1u << log2_nb) / 16));
+	}
 }
 
 RANS_INLINE void run_load(struct rans_run *run, const uint8_t *states)
@@ -250,16 +267,9 @@ RANS_INLINE void decode_symbols(const unsigned log2_nb, const unsigned kc, struc
 	const uint8_t *at = run->at;
 
 	for (; groups; groups--, column += kc > 1 ? RANS_LANES : 0, symbol += RANS_LANES, escaped += 4) {
-#define STEP(q) store256(symbol + 32 * (q), step32(log2_nb, parts, &run->lo[q], &run->hi[q], &at, regs, kc > 1 ? column + 32 * (q) : NULL, \
-						   consts, &escaped[q]))
-		if (parts <= RANS_KEPT_PARTS) {
-			STEP(0), STEP(1), STEP(2), STEP(3);
-		} else {
 #pragma GCC unroll 1
-			for (unsigned q = 0; q < 4; q++)
-				STEP(q);
-		}
-#undef STEP
+		for (unsigned q = 0; q < 4; q += 2)
+			step64(log2_nb, parts, run->lo + q, run->hi + q, &at, regs, kc > 1 ? column + 32 * q : NULL, consts, symbol + 32 * q, escaped + q);
 	}
 	run->at = at;
 }
