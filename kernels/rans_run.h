@@ -135,7 +135,7 @@ RANS_INLINE bool rans_run_all(const struct kn_args *a, const enum rans_shape sha
 	struct rans_consts consts = { .escape = t->escape, .base = coded > 8 ? t->base : 0 };
 	rans_map(&consts, t, add, coded);
 #ifdef RANS_ADDS_IN_PLACE
-	if (coded == 9 && consts.base + rans_highest(&consts, t, a->scratch, item.nescapes) > 511)
+	if (rans_shape_of[shape].raw[0] == 7 && consts.base + rans_highest(&consts, t, a->scratch, item.nescapes) > 511)
 		return plain_rans_merge(a);
 #endif
 	run_load(&run, item.states);

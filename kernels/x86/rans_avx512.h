@@ -138,7 +138,7 @@ RANS_INLINE void emit64(const enum rans_shape shape, __m512i symbol, struct rans
 #pragma GCC unroll 2
 	for (unsigned h = 0; h < 2; h++) {
 		__m512i word = _mm512_permutex2var_epi8(low, kept->merge[h], symbol);
-		if (first == 7) /* symbol, raw, 0: rotated, the 0 is above the symbol, whose highest bit it becomes as the base is added */
+		if (first == 7) /* 7_9_ROT. Symbol, raw, 0: rotated, the 0 is above the symbol, whose highest bit it becomes as the base is added */
 			word = _mm512_add_epi16(_mm512_shrdi_epi16(word, word, 2), kept->base);
 		else if (rotate)
 			word = _mm512_shrdi_epi16(word, word, 1);
@@ -194,44 +194,43 @@ struct rans_run {
 	const uint8_t *escape;          /* next escape's byte */
 };
 
-/* Step by step for both halves of a group: a scheduler of 64 operations, as in Zen 4, sees no more than a half at once, and half of the time went by
- * in waiting when one half followed the other. */
-#define BOTH(h) \
-	_Pragma("GCC unroll 2") for (unsigned h = 0; h < 2; h++)
+/* Operation by operation for halves `from` to `to` - 1 of a group: a scheduler of 64 operations, as in Zen 4, sees little more than one half at once, so
+ * that one would wait for the other's end. Tables of 256 entries take 16 registers: there the halves follow each other. */
+#define HALVES(h) _Pragma("GCC unroll 2") for (unsigned h = from; h < to; h++)
 
 /* What the states say: symbols (the marker for escapes), frequencies (of even and of odd lanes, the others 0) and ranks. */
 struct rans_found {
 	__m512i symbol[2], even_freq[2], odd_freq[2], rank[2];
 };
 
-RANS_INLINE void find128(const unsigned nregs, const __m512i lo[2], const __m512i bucket[2], const struct rans_regs *regs, const struct rans_kept *kept,
-			 struct rans_found *found)
+RANS_INLINE void find_halves(const unsigned from, const unsigned to, const unsigned nregs, const __m512i lo[2], const __m512i bucket[2], const struct rans_regs *regs,
+			     const struct rans_kept *kept, struct rans_found *found)
 {
 	const __mmask64 even = 0x5555555555555555;
 	__m512i index[2], threshold[2];
 	__mmask64 own[2];
 
-	BOTH(h)
+	HALVES(h)
 		threshold[h] = lookup(regs->threshold, bucket[h], nregs);
 	if (nregs == 1) { /* both lie in the bucket, less than 64 apart: bit 6 of the difference is its sign. Quicker than by way of a mask */
-		BOTH(h)
+		HALVES(h)
 			index[h] = _mm512_ternarylogic_epi64(bucket[h], _mm512_sub_epi8(lo[h], threshold[h]), kept->own_bit, 0xf8);
-		BOTH(h)
+		HALVES(h)
 			found->rank[h] = _mm512_add_epi8(lo[h], lookup(regs->before, index[h], 2));
-		BOTH(h)
+		HALVES(h)
 			found->symbol[h] = lookup(regs->alias, index[h], 2);
 	} else {
-		BOTH(h)
+		HALVES(h)
 			own[h] = _mm512_cmplt_epu8_mask(lo[h], threshold[h]);
-		BOTH(h)
+		HALVES(h)
 			index[h] = _mm512_mask_mov_epi8(lookup(regs->alias, bucket[h], nregs), own[h], bucket[h]);
-		BOTH(h)
+		HALVES(h)
 			found->rank[h] = _mm512_mask_mov_epi8(_mm512_add_epi8(lo[h], lookup(regs->before, bucket[h], nregs)), own[h],
 							      _mm512_and_si512(lo[h], kept->position_mask));
-		BOTH(h)
+		HALVES(h)
 			found->symbol[h] = _mm512_permutexvar_epi8(index[h], kept->map);
 	}
-	BOTH(h)
+	HALVES(h)
 		if (nregs <= 2) {
 			found->even_freq[h] = _mm512_maskz_permutex2var_epi8(even, regs->freq[0], index[h], regs->freq[1]);
 			found->odd_freq[h] = _mm512_maskz_permutex2var_epi8(~even, regs->freq[0], index[h], regs->freq[1]);
@@ -242,47 +241,47 @@ RANS_INLINE void find128(const unsigned nregs, const __m512i lo[2], const __m512
 		}
 }
 
-/* One step of all lanes: their symbols. column: class * nb by lane; ignored if kc is 1. */
-RANS_INLINE void step128(const unsigned log2_nb, const unsigned kc, struct rans_run *run, const struct rans_regs *regs, const uint8_t *column,
-			 const struct rans_kept *kept, __m512i symbol[2])
+/* One step of all lanes of those halves: their symbols. column: class * nb by lane; ignored if kc is 1. */
+RANS_INLINE void step_halves(const unsigned from, const unsigned to, const unsigned log2_nb, const unsigned kc, struct rans_run *run,
+			     const struct rans_regs *regs, const uint8_t *column, const struct rans_kept *kept, __m512i symbol[2])
 {
 	const __m512i low_byte = kept->low_byte;
 	__m512i bucket[2], even[2], odd[2], lo[2], hi[2];
 	struct rans_found found;
 	__mmask64 small[2], escaped[2];
 
-	BOTH(h)
+	HALVES(h)
 		bucket[h] = _mm512_srli_epi16(run->lo[h], 8 - log2_nb);
-	BOTH(h)
+	HALVES(h)
 		if (kc > 1) /* (bucket & mask) | column */
 			bucket[h] = _mm512_ternarylogic_epi64(bucket[h], kept->bucket_mask, _mm512_loadu_si512(column + 64 * h), 0xea);
 		else
 			bucket[h] = _mm512_and_si512(bucket[h], kept->bucket_mask);
-	find128(((kc << log2_nb) + 63) / 64, run->lo, bucket, regs, kept, &found);
+	find_halves(from, to, ((kc << log2_nb) + 63) / 64, run->lo, bucket, regs, kept, &found);
 
 	/* x = freq * hi + rank, for even and for odd bytes */
-	BOTH(h)
+	HALVES(h)
 		even[h] = _mm512_add_epi16(_mm512_mullo_epi16(_mm512_and_si512(run->hi[h], low_byte), found.even_freq[h]),
 					   _mm512_and_si512(found.rank[h], low_byte));
-	BOTH(h)
+	HALVES(h)
 		odd[h] = _mm512_add_epi16(_mm512_mulhi_epu16(_mm512_andnot_si512(low_byte, run->hi[h]), found.odd_freq[h]),
 					  _mm512_srli_epi16(found.rank[h], 8));
-	BOTH(h)
+	HALVES(h)
 		hi[h] = _mm512_ternarylogic_epi64(low_byte, _mm512_srli_epi16(even[h], 8), odd[h], 0xca);
-	BOTH(h)
+	HALVES(h)
 		small[h] = _mm512_testn_epi8_mask(hi[h], hi[h]);
-	BOTH(h)
+	HALVES(h)
 		lo[h] = _mm512_ternarylogic_epi64(low_byte, even[h], _mm512_slli_epi16(odd[h], 8), 0xca);
-	BOTH(h) {
+	HALVES(h) {
 		run->lo[h] = _mm512_mask_expand_epi8(lo[h], small[h], opaque(_mm512_loadu_si512(run->at)));
 		run->at += _mm_popcnt_u64(small[h]);
 	}
-	BOTH(h)
+	HALVES(h)
 		run->hi[h] = _mm512_mask_mov_epi8(hi[h], small[h], lo[h]);
 
-	BOTH(h)
+	HALVES(h)
 		escaped[h] = _mm512_cmpeq_epi8_mask(found.symbol[h], kept->marker);
-	BOTH(h) {
+	HALVES(h) {
 		symbol[h] = _mm512_mask_expand_epi8(found.symbol[h], escaped[h], opaque(_mm512_loadu_si512(run->escape)));
 		run->escape += _mm_popcnt_u64(escaped[h]);
 	}
@@ -319,20 +318,23 @@ RANS_INLINE void groups128(const enum rans_shape shape, const unsigned log2_nb, 
 			   const uint8_t *column, const struct rans_consts *consts, struct rans_raw *raw, size_t groups, uint8_t *dst, uint8_t *symbol)
 {
 	const struct rans_kept kept = kept_of(shape, log2_nb, consts);
-	const unsigned size = word_nbytes(rans_shape_of[shape].width);
+	const unsigned size = word_nbytes(rans_shape_of[shape].width), together = kc << log2_nb > 128 ? 1 : 2;
 
-	for (; groups; groups--, column += kc > 1 ? RANS_LANES : 0) {
-		__m512i s[2];
-		step128(log2_nb, kc, run, regs, column, &kept, s);
-		BOTH(h)
-			if (dst) {
-				emit64(shape, s[h], raw, &kept, dst);
-				dst += 64 * size;
-			} else {
-				_mm512_storeu_si512(symbol, s[h]);
-				symbol += 64;
-			}
-	}
+	for (; groups; groups--, column += kc > 1 ? RANS_LANES : 0)
+#pragma GCC unroll 2
+		for (unsigned from = 0, to; from < 2; from = to) {
+			__m512i s[2];
+			to = from + together;
+			step_halves(from, to, log2_nb, kc, run, regs, column, &kept, s);
+			HALVES(h)
+				if (dst) {
+					emit64(shape, s[h], raw, &kept, dst);
+					dst += 64 * size;
+				} else {
+					_mm512_storeu_si512(symbol, s[h]);
+					symbol += 64;
+				}
+		}
 }
 
 RANS_INLINE void groups_flush(const enum rans_shape shape, struct rans_run *run, const struct rans_consts *consts, struct rans_raw *raw)
