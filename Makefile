@@ -193,7 +193,7 @@ define set_rule
 $(BUILD)/%.$(1).o: %.c
 	$$(call say,CC  )
 	$$(Q)mkdir -p $$(@D)
-	$$(Q)$(CC) $$(ALL_CFLAGS) $$(FLAGS_$(1)) -DKN_SET=$(1) -DKN_SET_$(1) -MMD -MP -c -o $$@ $$<
+	$$(Q)$(CC) $$(ALL_CFLAGS) $$(if $$(SANITIZE),-g1) $$(FLAGS_$(1)) -DKN_SET=$(1) -DKN_SET_$(1) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach s,$(SETS) $(TEST_SETS),$(eval $(call set_rule,$(s))))
 $(BUILD)/%.o: %.c
