@@ -25,9 +25,11 @@ BUILD   ?= build-hwy
 endif
 BUILD   ?= build
 CFLAGS  ?= -O3 -g
+# CPPFLAGS, CFLAGS and LDFLAGS are whoever builds's (a distribution's); what the code needs beside them is added. WERROR= lets other compilers warn.
 # The sanitizers keep gcc from unrolling some loops that ask for it, and it has no name for that warning: errors only in the native build.
-WARN    := -Wall -Wextra $(if $(SAN),,-Werror) -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
-ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(SANITIZE) $(FILE_CFLAGS) $(EXTRA_CFLAGS)
+WERROR  ?= $(if $(SAN),,-Werror)
+WARN    := -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
+ALL_CFLAGS = -std=gnu11 $(CPPFLAGS) $(CFLAGS) $(WARN) -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(SANITIZE) $(FILE_CFLAGS) $(EXTRA_CFLAGS)
 # The command (never the library) mounts with libfuse3 if that is there; FUSE=0: do without.
 PKG_CONFIG ?= pkg-config
 FUSE    ?= $(shell $(PKG_CONFIG) --exists fuse3 2>/dev/null && echo 1 || echo 0)
@@ -66,6 +68,7 @@ CORE_OBJ    := $(RUNTIME_OBJ) $(call obj,$(COMMON_SRC) $(KERNEL_SRC)) $(BODY_OBJ
 include scripts/cross.mk
 include scripts/fuzz.mk
 include scripts/trust.mk
+include scripts/package.mk
 
 # One short line for each file made; V=1 shows the commands themselves, -s nothing.
 Q   := $(if $(V),,@)

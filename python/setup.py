@@ -2,7 +2,8 @@
 
 The wheel brings everything: libbrevis.a is linked in, and the shared libraries that it needs beyond the C library's lie beside the extension,
 each with its licence. Environment: BREVIS_ROOT, the tree that python/ belongs to, if it is not the folder above; BREVIS_BUILD, make's build
-directory in that tree (default: build); BREVIS_SYSTEM_LIBS=1, use the system's libraries and bring none (for distributions).
+directory in that tree (default: build); BREVIS_SYSTEM_LIBS=1, bring nothing: libbrevis.so is a shared library of the system, too (for distributions,
+whose flags and debug information are kept).
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -60,20 +61,24 @@ def licence_of(library):
 
 class Build(build_ext):
     def run(self):
-        archive = ROOT / BUILD / "libbrevis.a"
+        library = ROOT / BUILD / ("libbrevis.a" if BRING_LIBRARIES else "libbrevis.so")
         env = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
         subprocess.run(
-            ["make", "-s", "-C", str(ROOT), f"-j{os.cpu_count() or 1}", f"BUILD={BUILD}", f"{BUILD}/libbrevis.a"], check=True, env=env
+            ["make", "-s", "-C", str(ROOT), f"-j{os.cpu_count() or 1}", f"BUILD={BUILD}", f"{BUILD}/{library.name}"], check=True, env=env
         )
         for extension in self.extensions:
-            extension.extra_objects = [str(archive)]
-            extension.depends = [str(archive), *(str(path) for path in (HERE / "native").glob("*.h"))]
+            extension.extra_objects = [str(library)]
+            extension.depends = [str(library), *(str(path) for path in (HERE / "native").glob("*.h"))]
         super().run()
+        if BRING_LIBRARIES:
+            self.bring_libraries()
+
+    def bring_libraries(self):
         target = pathlib.Path(self.get_ext_fullpath("brevis._native")).resolve()
         for old in target.parent.glob("lib*.so*"):
             old.unlink()
         shutil.copyfile(ROOT / "LICENSE", target.parent / "LICENSE")
-        for name, library in libraries_of(target).items() if BRING_LIBRARIES else ():
+        for name, library in libraries_of(target).items():
             shutil.copyfile(library, target.parent / name)
             if licence := licence_of(library):
                 shutil.copyfile(licence, target.parent / f"LICENSE.{name.split('.')[0]}")
@@ -93,9 +98,9 @@ native = Extension(
     include_dirs=[str(ROOT)],
     define_macros=[("Py_LIMITED_API", "0x030b0000"), ("_GNU_SOURCE", None)],
     py_limited_api=True,
-    extra_compile_args=["-std=gnu11", "-O2", "-g0", "-Wall", "-Wextra", "-fvisibility=hidden"],
-    libraries=["xxhash", "hwloc", "pthread"],
-    extra_link_args=["-Wl,--exclude-libs,ALL", "-Wl,--strip-debug", *["-Wl,--disable-new-dtags,-rpath,$ORIGIN"] * BRING_LIBRARIES],
+    extra_compile_args=["-std=gnu11", "-Wall", "-Wextra", "-fvisibility=hidden", *["-O2", "-g0"] * BRING_LIBRARIES],
+    libraries=["xxhash", "hwloc", "pthread"] * BRING_LIBRARIES,
+    extra_link_args=["-Wl,--exclude-libs,ALL", "-Wl,--strip-debug", "-Wl,--disable-new-dtags,-rpath,$ORIGIN"] * BRING_LIBRARIES,
 )
 
 os.chdir(HERE)
