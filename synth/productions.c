@@ -42,6 +42,10 @@ const struct production productions[] = {
 	GATED("fp32 of fp16 +1", 32, 13, 9, 10),
 	GATED("fp32 of fp16 +2", 32, 13, 8, 11),
 	GATED("fp32 of bf16", 32, 16, 7, 9),
+	/* The same for lit.rans: with the sign, exponents lie in two windows of 256 values. */
+	GATED("fp32 of fp16, sign apart", 32, 13, 10, 8, 1),
+	GATED("fp32 of fp16 +1, sign apart", 32, 13, 9, 9, 1),
+	GATED("fp32 of bf16, sign apart", 32, 16, 7, 8, 1),
 	SPLIT("halves", 32, 0, 16, 16),
 	SPLIT("bytes", 32, 0, 8, 8, 8, 8),
 	SPLIT("fp64 exponent", 64, 0, 52, 12),

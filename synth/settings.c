@@ -7,7 +7,7 @@
 static const struct synth_plan defaults[] = {
 	[COST_SIZE] = { .limits = { 8, 32, 1024, 4, HUGE_VAL }, .sample_words = 262144, .class_budget = 4 << 20, .kr = 8, .kc = KN_MAX_COLS, .pair_words = 49152,
 			.chunk_nbytes = 512 << 10 },
-	[COST_BALANCED] = { .limits = { 2, 6, 256, 3, 5 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
+	[COST_BALANCED] = { .limits = { 2, 6, 256, 3, 8 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
 			    .chunk_nbytes = 256 << 10 },
 	[COST_SPEED] = { .limits = { 1, 8, 256, 3, 5 }, .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
 			 .chunk_nbytes = 256 << 10 },
