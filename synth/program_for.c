@@ -107,7 +107,7 @@ static bool make_classes(const struct synth_plan *plan, const struct source *sou
 	struct class_view view;
 
 	memset(classes, 0, sizeof(*classes));
-	if (source->nwords < CLASS_MIN_WORDS || source->rows < 2 || source->row_words < CLASS_MIN_ROW || !scale_view(source, &view))
+	if (plan->kr * plan->kc == 1 || source->nwords < CLASS_MIN_WORDS || source->rows < 2 || source->row_words < CLASS_MIN_ROW || !scale_view(source, &view))
 		return false;
 	/* Tables weigh as much as they gain where there are few words for each. */
 	unsigned kr = plan->kr, kc = plan->kc;

@@ -14,7 +14,7 @@ struct synth_plan {
 	const struct prior *prior;
 	size_t sample_words;            /* most words that the search looks at */
 	size_t class_budget;            /* words that the assignment of classes looks at */
-	unsigned kr, kc;                /* row and column classes, at most */
+	unsigned kr, kc;                /* row and column classes, at most; 1, 1: none */
 	uint64_t pair_words;            /* words that a class pair should have */
 	uint64_t chunk_nbytes;          /* decoded bytes of a chunk, about */
 };

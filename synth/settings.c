@@ -23,6 +23,8 @@ struct synth_plan plan_of(const struct synth_options *o, const struct prior *pri
 	limits->closings = o->limits.closings ? o->limits.closings : limits->closings;
 	limits->nodes = o->limits.nodes ? o->limits.nodes : limits->nodes;
 	limits->depth = o->limits.depth ? o->limits.depth : limits->depth;
+	if (o->no_classes)
+		plan.kr = plan.kc = 1;
 	return plan;
 }
 

@@ -355,6 +355,8 @@ static enum brv_status find_prior(struct job *job, struct prior *prior)
 	const struct synth_options *o = job->options;
 	struct learner learner;
 
+	if (o->no_prior)
+		return BRV_OK; /* an empty one is uniform */
 	if (o->prior_in)
 		return prior_load(prior, o->prior_in, job->err);
 	TRY(learner_start(&learner, &job->plan, prior, job->err));

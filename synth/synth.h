@@ -28,6 +28,7 @@ struct synth_options {
 	uint64_t memory_limit;          /* 0: none; else refused (BRV_LIMIT) when the largest tensor would need more */
 	bool force;
 	const char *prior_in, *prior_out;       /* files, or NULL */
+	bool no_prior, no_classes;      /* search with the uniform prior; without row and column classes: to see what these are worth */
 	const struct prior *prior;      /* one that is there already, or NULL */
 	unsigned shard, shards;         /* of a directory's files only those of job shard of 0..shards - 1; shards 0: all */
 	const char *explain;            /* a tensor whose search is written to explain_to; nothing else is done */

@@ -28,6 +28,8 @@ static const char usage[] =
 	"      --max-depth N    ops above a literal\n"
 	"      --prior FILE     use a learned prior instead of learning one\n"
 	"      --save-prior FILE  write the learned prior, for other runs\n"
+	"      --no-prior       search without a prior, --no-classes: without classes of rows and columns; both only show what\n"
+	"                       these are worth: archives get larger\n"
 	"      --shard I/N      of a directory, do only the part of job I of 1..N (0 is N); all parts together are the whole\n"
 	"      --explain TENSOR print the candidates tried for a tensor, and write nothing\n"
 	"  -T N                 threads (default: as many CPUs as this process may use)\n"
@@ -156,7 +158,7 @@ static int print_json(const struct command *c, const struct synth_report *r)
 	return fflush(stdout) || ferror(stdout) ? complain("standard output", BRV_IO, "write failed") : 0;
 }
 
-enum { OPT_FAVOR = 256, OPT_TARGET, OPT_BUDGET, OPT_NODES, OPT_DEPTH, OPT_PRIOR, OPT_SAVE_PRIOR, OPT_EXPLAIN, OPT_SHARD, OPT_JSON, OPT_NO_PROGRESS };
+enum { OPT_FAVOR = 256, OPT_TARGET, OPT_BUDGET, OPT_NODES, OPT_DEPTH, OPT_PRIOR, OPT_SAVE_PRIOR, OPT_NO_PRIOR, OPT_NO_CLASSES, OPT_EXPLAIN, OPT_SHARD, OPT_JSON, OPT_NO_PROGRESS };
 
 static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },     { "force", no_argument, NULL, 'f' },
@@ -164,6 +166,7 @@ static const struct option long_options[] = {
 	{ "budget", required_argument, NULL, OPT_BUDGET }, { "max-nodes", required_argument, NULL, OPT_NODES },
 	{ "max-depth", required_argument, NULL, OPT_DEPTH }, { "prior", required_argument, NULL, OPT_PRIOR },
 	{ "save-prior", required_argument, NULL, OPT_SAVE_PRIOR }, { "explain", required_argument, NULL, OPT_EXPLAIN },
+	{ "no-prior", no_argument, NULL, OPT_NO_PRIOR }, { "no-classes", no_argument, NULL, OPT_NO_CLASSES },
 	{ "shard", required_argument, NULL, OPT_SHARD },
 	{ "threads", required_argument, NULL, 'T' },    { "memory", required_argument, NULL, 'M' },
 	{ "quiet", no_argument, NULL, 'q' },            { "verbose", no_argument, NULL, 'v' },
@@ -222,6 +225,8 @@ static int parse_option(struct command *c, int option, const char *value)
 	case OPT_NO_PROGRESS: c->no_progress = true; return -1;
 	case OPT_PRIOR: o->prior_in = value; return -1;
 	case OPT_SAVE_PRIOR: o->prior_out = value; return -1;
+	case OPT_NO_PRIOR: o->no_prior = true; return -1;
+	case OPT_NO_CLASSES: o->no_classes = true; return -1;
 	case OPT_EXPLAIN: o->explain = value; return -1;
 	case 'V': printf("brevis-synth %s\n", BRV_VERSION_STRING); return 0;
 	case 'h': fputs(usage, stdout); return fflush(stdout) ? 5 : 0;
@@ -314,6 +319,8 @@ int main(int argc, char **argv)
 	if (argc - optind != 1)
 		return bad_usage(argc == optind ? "an input is missing%s" : "one input at a time; \"%s\" is too many",
 				 argc == optind ? NULL : argv[optind + 1]);
+	if (c.options.no_prior && (c.options.prior_in || c.options.prior_out))
+		return bad_usage("--no-prior: there is none to %s", c.options.prior_in ? "use" : "save");
 	c.in = argv[optind];
 	struct stat st;
 	c.directory = !stat(c.in, &st) && S_ISDIR(st.st_mode);

@@ -103,6 +103,8 @@ static enum brv_status find_prior(struct tree *t)
 	t->prior = alloc_prior();
 	if (!t->prior)
 		return tree_no_memory(t);
+	if (o->no_prior)
+		return BRV_OK;
 	if (o->prior_in)
 		return prior_load(t->prior, o->prior_in, t->err);
 	const struct synth_plan plan = plan_of(o, NULL);
