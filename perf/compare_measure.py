@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""compare_measure.py: one measurement of one compressor on one file, in a process of its own, so that a crash is a result; perf/compare starts it.
+
+    compare_measure.py version NAME...                  what is there, as JSON
+    compare_measure.py size CODEC FILE                  bytes of the archive, whether it comes back, bytes by tensor
+    compare_measure.py speed CODEC FILE [--cpu N] [--lock FILE] [--budget SECONDS] [--repeat N]
+                                                        encoding and decoding beside memcpy of the same bytes
+
+Each repetition times a copy of the file in memory and then the compressor; what is reported is the median of the quotients. All runs on one CPU. The
+buffers are touched first, and the compressor has coded a small file before, so that imports and the like are not in it. SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+import numpy as np
+
+from compare_codecs import CODECS, version
+from compare_files import miniature, sha256, tensor_hashes
+
+
+def as_array(restored, out):
+    if restored is None:
+        return out
+    return np.fromfile(restored, np.uint8) if isinstance(restored, pathlib.Path) else np.frombuffer(restored, np.uint8)
+
+
+def equality(restored, data):
+    """file: the same bytes; tensors: only the header differs; no."""
+    if len(restored) == len(data) and np.array_equal(restored, data):
+        return "file"
+    try:
+        return "tensors" if tensor_hashes(restored) == tensor_hashes(data) else "no"
+    except (ValueError, KeyError, TypeError):
+        return "no"
+
+
+def nbytes_of(archive):
+    return archive.stat().st_size if isinstance(archive, pathlib.Path) else len(archive)
+
+
+def size(args, codec, data):
+    archive = codec.encode(data)
+    out = np.zeros(len(data), np.uint8)
+    result = {"nbytes": len(data), "coded": nbytes_of(archive), "equal": equality(as_array(codec.decode(archive, out), out), data)}
+    if (found := codec.tensors(archive)) is not None:
+        result["tensors"], result["rest"] = found
+    return result
+
+
+def seconds(function):
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def series(args, copy, function, told=lambda: None):
+    """Seconds of function, and of a copy right before it over that; as many times as the budget allows, at least once."""
+    took, quotients, end = [], [], time.perf_counter() + args.budget
+    while len(took) < args.repeat and (not took or time.perf_counter() + took[-1] < end):
+        copied = seconds(copy)
+        here = seconds(function)
+        took.append(told() or here)
+        quotients.append(copied / took[-1])
+    return {"seconds": statistics.median(took), "of_memcpy": statistics.median(quotients), "repeats": len(took)}
+
+
+def warm_up(codec, data, scratch):
+    small = miniature(data)
+    path = scratch / "small.safetensors"
+    path.write_bytes(small)
+    real, codec.path = codec.path, path
+    words = np.frombuffer(small, np.uint8).copy()
+    codec.decode(codec.encode(words), np.zeros(len(words), np.uint8))
+    codec.path = real
+
+
+@contextlib.contextmanager
+def locked(path):
+    with open(path, "a") if path else contextlib.nullcontext() as file:
+        if file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def speed(args, codec, data):
+    out, kept = np.ones(len(data), np.uint8), {}
+
+    def copy():
+        np.copyto(out, data)
+
+    def encode():
+        kept["archive"] = None
+        kept["archive"] = codec.encode(data)
+
+    def decode():
+        kept["restored"] = codec.decode(kept["archive"], out)
+
+    if args.cpu is not None:
+        os.sched_setaffinity(0, {args.cpu})
+    warm_up(codec, data, codec.scratch)
+    with locked(args.lock):
+        copy()
+        memcpy = statistics.median(seconds(copy) for _ in range(5))
+        encoded = series(args, copy, encode, lambda: codec.encode_seconds)
+        out[:] = 1
+        decode()
+        equal = equality(as_array(kept["restored"], out), data)
+        decoded = series(args, copy, decode)
+        copied = seconds(lambda: shutil.copyfile(args.file, codec.scratch / "copy")) if codec.io == "file" else None
+    return {"nbytes": len(data), "coded": nbytes_of(kept["archive"]), "equal": equal, "io": codec.io, "memcpy_seconds": memcpy, "encode": encoded,
+            "decode": decoded, "filecopy_seconds": copied}
+
+
+def versions(names):
+    found = {}
+    for name in names:
+        try:
+            found[name] = {"version": version(name), "revision": CODECS[name].revision}
+        except Exception as error:      # a package may fail in its own ways
+            found[name] = {"missing": f"{type(error).__name__}: {error}"}
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("task", choices=("version", "size", "speed"))
+    parser.add_argument("names", nargs="+")
+    parser.add_argument("--cpu", type=int)
+    parser.add_argument("--lock")
+    parser.add_argument("--budget", type=float, default=5)
+    parser.add_argument("--repeat", type=int, default=7)
+    args = parser.parse_args()
+    if args.task == "version":
+        print(json.dumps(versions(args.names)))
+        return
+    name, args.file = args.names
+    with tempfile.TemporaryDirectory(prefix="brevis-compare.") as scratch:
+        data = np.fromfile(args.file, np.uint8)
+        codec = CODECS[name]()
+        codec.start(args.file, scratch)
+        print(json.dumps((size if args.task == "size" else speed)(args, codec, data)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
