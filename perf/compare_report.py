@@ -115,13 +115,12 @@ def significance(results, codecs, files, tensor_sizes):
 
 
 def paper(results, files):
-    """The paper's three figures beside ours: the mean over files of BF16."""
-    files = [f for f in files if "bf16" in f or f.endswith("tied-duplicates.safetensors")]
-    alone = [f for f in files if "tied" not in f and "upcast" not in f]
+    """The paper's three figures beside ours: the mean over the files of BF16."""
+    files = [f for f in files if "bf16" in f and "upcast" not in f]
     rows = []
     for what, figure, peer in (("smaller than the original", -PAPER["off"], None), ("than ZipNN", PAPER["zipnn"], "zipnn"),
                                ("than zstd (here: level 3)", PAPER["zstd"], "zstd-3"), ("than zstd (here: level 19)", PAPER["zstd"], "zstd-19")):
-        found = [(results["size"][OURS].get(f), results["size"].get(peer, {}).get(f)) for f in alone]
+        found = [(results["size"][OURS].get(f), results["size"].get(peer, {}).get(f)) for f in files]
         found = [a["coded"] / (b["coded"] if b else a["nbytes"]) - 1 for a, b in found if is_good(a) and (peer is None or is_good(b))]
         if found:
             rows.append([what, f"{figure:+.2%}", f"{statistics.mean(found):+.2%}", f"{min(found):+.2%} to {max(found):+.2%}", str(len(found))])
