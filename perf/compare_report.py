@@ -63,6 +63,8 @@ def speed_cell(result, what):
         return FAILED[result["outcome"]]
     if result["equal"] == "no":
         return "WRONG"
+    if not result[what]:
+        return "slow"
     fraction = result[what]["of_memcpy"]
     return f"{fraction:.3g} ({result['nbytes'] / result[what]['seconds'] / 1e9:.2g})"
 
