@@ -25,8 +25,6 @@ BUILD = ROOT / os.environ.get("BREVIS_BUILD", "build")
 
 class Codec:
     io, note, revision = "buffer", "", 1        # revision: of the adapter, so that older results are not used
-    threads = "1"
-    encode_seconds = None           # what the compressor says of itself; None: the time of encode()
 
     def start(self, path, scratch):
         """path: the input as a file; scratch: a directory for what is written."""
@@ -291,15 +289,14 @@ class Z4ai(FromFile):
 # ---- Brevis
 
 class Brevis(Codec):
-    note = "encode: the seconds that brevis-synth -T 1 gives, its own decoding and comparing included; decode: opening an archive in memory, all data, checksums"
+    note = "encode: brevis-synth -T 1, its own decoding and comparing included; decode: opening an archive in memory, all data, checksums compared"
     checksums = True
 
     def encode(self, data):
         archive = self.scratch / "archive.brv"
-        done = subprocess.run([BUILD / "brevis-synth", "-f", "-T", "1", "--json", "--favor", self.favor, self.path, "-o", archive], capture_output=True,
+        done = subprocess.run([BUILD / "brevis-synth", "-f", "-T", "1", "-q", "--favor", self.favor, self.path, "-o", archive], capture_output=True,
                               text=True)
         raise_for(done)
-        self.encode_seconds = json.loads(done.stdout)["seconds"]
         return archive.read_bytes()
 
     def decode(self, archive, out):
