@@ -14,7 +14,7 @@ from compare_stats import compare
 OURS = "brevis-balanced"
 TENSOR_NBYTES = 4096            # smaller tensors say more of containers than of compressors
 PAPER = {"off": .3393, "zipnn": -.0072, "zstd": -.1294}
-FAILED = {"crash": "crash", "timeout": "timeout", "missing": "not here", "error": "error"}
+FAILED = {"crash": "crash", "timeout": "timeout", "missing": "", "error": "error"}
 
 
 def short(name):
