@@ -66,7 +66,7 @@ def speed_cell(result, what):
     if not result[what]:
         return "slow"
     fraction = result[what]["of_memcpy"]
-    return f"{fraction:.3g} ({result['nbytes'] / result[what]['seconds'] / 1e9:.2g})"
+    return f"{fraction:.{3 if fraction >= .1 else 4 if fraction >= .001 else 5}f} ({result['nbytes'] / result[what]['seconds'] / 1e9:.2g})"
 
 
 def speeds(results, codecs, files, what):
@@ -111,9 +111,9 @@ def significance(results, codecs, files, tensor_sizes):
         for what, pairs in (("files", pairs_of_files(results, peer, files)), ("tensors", pairs_of_tensors(results, peer, files, tensor_sizes))):
             if pairs:
                 r = compare(pairs)
-                rows.append([peer, what, f"{r['smaller']} of {r['pairs']}", f"{r['mean']:+.2%}", f"{r['low']:+.2%} to {r['high']:+.2%}", f"{r['total']:+.2%}",
-                             chance(r["p"])])
-    return table(["peer", "over", "Brevis is smaller in", "mean difference", "95 % interval of the mean", "difference of totals", "p (Wilcoxon)"], rows)
+                rows.append([peer, what, f"{r['smaller']} of {r['pairs']}", f"{r['median']:+.2%}", f"{r['mean']:+.2%}", f"{r['low']:+.2%} to {r['high']:+.2%}",
+                             f"{r['total']:+.2%}", chance(r["p"])])
+    return table(["peer", "over", "Brevis is smaller in", "median difference", "mean", "95 % interval of the mean", "difference of totals", "p (Wilcoxon)"], rows)
 
 
 def paper(results, files):

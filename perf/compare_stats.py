@@ -4,6 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 import math
 import random
+import statistics
 
 EXACT_UP_TO = 60        # pairs; beyond, the normal approximation
 
@@ -56,5 +57,5 @@ def compare(pairs):
     """pairs: (ours, theirs) in bytes. How much smaller ours are, as a fraction of theirs (negative: smaller)."""
     relative = [ours / theirs - 1 for ours, theirs in pairs]
     low, high = bootstrap(relative)
-    return {"pairs": len(pairs), "smaller": sum(r < 0 for r in relative), "mean": mean(relative), "low": low, "high": high, "p": wilcoxon(relative),
+    return {"pairs": len(pairs), "smaller": sum(r < 0 for r in relative), "mean": mean(relative), "median": statistics.median(relative), "low": low, "high": high, "p": wilcoxon(relative),
             "total": sum(ours for ours, _ in pairs) / sum(theirs for _, theirs in pairs) - 1}
