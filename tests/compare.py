@@ -39,7 +39,9 @@ def options(scratch):
 def end_to_end(scratch):
     path, document = model(scratch), scratch / "R.md"
     document.write_text("".join(f"<!-- compare {name} -->\nold\n<!-- end -->\n" for name in PLACES))
-    done = run(COMPARE, *options(scratch), "--write", document, "--json", scratch / "r.json", "--lock", scratch / "lock", path)
+    some = "--codecs", ",".join(ALWAYS + ("brevis-balanced-file", "zipnn"))
+    done = run(COMPARE, *options(scratch), *some, "--write", document, "--json", scratch / "r.json", "--lock", scratch / "lock", path,
+               timeout=900)
     found = json.loads((scratch / "r.json").read_text())
     missing = {name for name, v in found["versions"].items() if "missing" in v}
     check(done.returncode == 0 and not missing & set(ALWAYS), f"{describe(done)}; missing {missing}")
@@ -50,11 +52,11 @@ def end_to_end(scratch):
     succeed(SYNTH, "-q", path, "-o", scratch / "m.brv")
     check(found["size"]["brevis-balanced"][path.name]["coded"] == (scratch / "m.brv").stat().st_size, "another size than brevis-synth makes")
     check(set(found["size"]["brevis-balanced"][path.name]["tensors"]) == {"w", "v", "b"}, "sizes by tensor")
-    succeed(ABLATION, "--store", scratch / "store", "--budgets", "1,2", "--write", document, path)
+    succeed(ABLATION, "--store", scratch / "store", "--budgets", "1,2", "--write", document, path, timeout=900)
     text = document.read_text()
     check("old" not in text and all(f"| {name} |" in text for name in ALWAYS) and "no classes" in text, text)
     xml.etree.ElementTree.parse(scratch / "results-m.svg")
-    again = succeed(COMPARE, *options(scratch), path)
+    again = succeed(COMPARE, *options(scratch), *some, path)
     check(not again.stderr, f"measured again: {again.stderr[:200]}")
 
 
@@ -67,7 +69,7 @@ def bad_codecs(scratch):
     for body, cell in ((f'exec {SYNTH} "$1" "$2" "$3" "$4" "$5" "$6" {other} "$8" "$9"', "WRONG"), ("kill -SEGV $$", "crash"), ("exit 1", "error")):
         (build / "brevis-synth").write_text(f"#!/bin/bash\n{body}\n")
         (build / "brevis-synth").chmod(0o755)
-        done = run(COMPARE, *options(scratch), "--codecs", "brevis-balanced,gzip-6", path, env={"BREVIS_BUILD": str(build)})
+        done = run(COMPARE, *options(scratch), "--codecs", "brevis-balanced,gzip-6", path, env={"BREVIS_BUILD": str(build)}, timeout=900)
         check(done.returncode == 1 and f"| brevis-balanced | {cell} |" in done.stdout.decode(), f"no {cell}: {describe(done)}\n{done.stdout.decode()[:900]}")
         check(re.search(r"\| gzip-6 \| \*\*\.\d{4}\*\* \|", done.stdout.decode()), "the other one's figure went with it")
 
