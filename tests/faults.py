@@ -119,6 +119,8 @@ class Harness:
         check(done.returncode == 0, f"without a fault: exit {done.returncode}: {done.stderr[:300]}")
         self.counts, self.stdout, self.expected = counts, done.stdout, {name: contents(folder / name) for name in command.outputs}
         check(sorted(os.listdir(folder)) == sorted(command.outputs), f"made {os.listdir(folder)}")
+        # Blocks that live on are compared with a run in which a fault is set and never comes: places are then not looked up, which allocates too.
+        counts["blocks"] = self.run("open:1000000:5", log=True)[2]["blocks"]
 
     def run(self, fault, log=False, folder=None):
         number = next(self.numbers)             # of several threads
@@ -168,7 +170,7 @@ class Harness:
         return None
 
     def right_stdout(self, bytes_, fault):
-        if bytes_ == self.stdout:
+        if bytes_ == self.stdout or (self.command.name == "cpu" and bytes_):    # it says what it can find out
             return True
         if not fault.startswith("malloc") or not self.command.name.startswith("synth"):
             return False
