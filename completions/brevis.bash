@@ -6,7 +6,7 @@ _brevis_commands='unpack test list show cat bench mount cpu'
 _brevis_options='-o --output -c --stdout -f --force -T --threads -M --memory --numa --drop-cache --metrics --repeat --keep-going --foreground -q --quiet -v --verbose --json
 --no-progress -V --version -h --help'
 _brevis_valued='-o --output -T --threads -M --memory --numa --metrics --repeat'
-_brevis_synth_options='-o --output -f --force --favor --target --budget --max-nodes --max-depth --prior --save-prior --no-prior --no-classes --shard --explain
+_brevis_synth_options='-o --output -f --force --favor --target --budget --max-nodes --max-depth --prior --save-prior --learn-only --no-prior --no-classes --shard --explain
 -T --threads -M --memory -q --quiet -v --verbose --json --no-progress -V --version -h --help'
 _brevis_synth_valued='-o --output --favor --target --budget --max-nodes --max-depth --prior --save-prior --shard --explain
 -T --threads -M --memory'

@@ -14,6 +14,9 @@
 /* Pseudo-observations that the broader context is worth. */
 static const double strength = 1.0;
 
+/* Weights are whole multiples of 1 / units: then sums are exact in any order, and a prior that was saved and loaded is the same one to the last bit. */
+static const double units = 1 << 20;
+
 struct counts {
 	struct prior_context context;
 	double total, of[PRIOR_MAX_PRODUCTIONS];
@@ -46,16 +49,17 @@ static struct counts *find(const struct prior *prior, const struct prior_context
 
 void prior_observe(struct prior *prior, const struct prior_context *context, unsigned production, double weight)
 {
-	struct counts *c = find(prior, context);
+	struct counts *c = find(prior, context), *wide = &prior->width[context->width];
 
-	prior->width[context->width].total += weight;
-	prior->width[context->width].of[production] += weight;
+	weight = rint(weight * units) / units;
 	if (!c && prior->ncontexts < PRIOR_MAX_CONTEXTS && (c = calloc(1, sizeof(*c)))) {
 		c->context = *context;
 		prior->context[prior->ncontexts++] = c;
 	}
-	if (c)
-		c->total += weight, c->of[production] += weight;
+	if (!c)
+		return;
+	c->total += weight, c->of[production] += weight;
+	wide->total += weight, wide->of[production] += weight;
 }
 
 void prior_bits(const struct prior *prior, const struct prior_context *context, double bits[PRIOR_MAX_PRODUCTIONS], double *least)
@@ -206,7 +210,7 @@ static bool prior_text(const struct prior *prior, struct buffer *text)
 		ok = !json_array_append_new(contexts, context_json(prior->context[i]));
 	contexts = whole(contexts, ok);
 	root = whole(root, !json_object_set_new(root, "contexts", contexts));
-	ok = root && !json_dump_callback(root, put_text, text, JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(12));
+	ok = root && !json_dump_callback(root, put_text, text, JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
 	json_decref(root);
 	return ok && !text->failed;
 }

@@ -21,13 +21,14 @@ struct prior;
 struct prior *alloc_prior(void);
 void free_prior(struct prior *prior);
 
-/* Adds `weight` observations of a production in a context. */
+/* Adds `weight` observations of a production in a context; beyond PRIOR_MAX_CONTEXTS contexts nothing more is learned. */
 void prior_observe(struct prior *prior, const struct prior_context *context, unsigned production, double weight);
 
 /* -log2 probability of every production in a context; smallest of them in *least. */
 void prior_bits(const struct prior *prior, const struct prior_context *context, double bits[PRIOR_MAX_PRODUCTIONS], double *least);
 
-/* A JSON file that names productions, so that it outlives their numbers. BRV_IO, BRV_INPUT. */
+/* A JSON file that names productions, so that it outlives their numbers; whole under its name or not there. What is loaded gives the very bits that
+ * what was saved gives. BRV_IO, BRV_INPUT, BRV_MEMORY. */
 enum brv_status prior_load(struct prior *prior, const char *path, struct error *err);
 enum brv_status prior_save(const struct prior *prior, const char *path, struct error *err);
 

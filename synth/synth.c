@@ -383,6 +383,8 @@ static enum brv_status run(struct job *job, const char *out, struct prior *prior
 	job->plan = plan_of(o, o->prior ? o->prior : prior);
 	if (!o->prior)
 		TRY(find_prior(job, prior));
+	if (o->learn_only)
+		return BRV_OK;
 	if (o->explain)
 		return explain(job);
 	warn_unknown_dtypes(job);

@@ -28,6 +28,7 @@ static const char usage[] =
 	"      --max-depth N    ops above a literal\n"
 	"      --prior FILE     use a learned prior instead of learning one\n"
 	"      --save-prior FILE  write the learned prior, for other runs\n"
+	"      --learn-only     with --save-prior: learn and write the prior, compress nothing\n"
 	"      --no-prior       search without a prior: shows what it is worth, archives get larger\n"
 	"      --no-classes     no classes of rows and columns: shows what they are worth, archives get larger\n"
 	"      --shard I/N      of a directory, do only the part of job I of 1..N (0 is N); all parts together are the whole\n"
@@ -158,7 +159,8 @@ static int print_json(const struct command *c, const struct synth_report *r)
 	return fflush(stdout) || ferror(stdout) ? complain("standard output", BRV_IO, "write failed") : 0;
 }
 
-enum { OPT_FAVOR = 256, OPT_TARGET, OPT_BUDGET, OPT_NODES, OPT_DEPTH, OPT_PRIOR, OPT_SAVE_PRIOR, OPT_NO_PRIOR, OPT_NO_CLASSES, OPT_EXPLAIN, OPT_SHARD, OPT_JSON, OPT_NO_PROGRESS };
+enum { OPT_FAVOR = 256, OPT_TARGET, OPT_BUDGET, OPT_NODES, OPT_DEPTH, OPT_PRIOR, OPT_SAVE_PRIOR,
+       OPT_LEARN_ONLY, OPT_NO_PRIOR, OPT_NO_CLASSES, OPT_EXPLAIN, OPT_SHARD, OPT_JSON, OPT_NO_PROGRESS };
 
 static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },     { "force", no_argument, NULL, 'f' },
@@ -167,7 +169,7 @@ static const struct option long_options[] = {
 	{ "max-depth", required_argument, NULL, OPT_DEPTH }, { "prior", required_argument, NULL, OPT_PRIOR },
 	{ "save-prior", required_argument, NULL, OPT_SAVE_PRIOR }, { "explain", required_argument, NULL, OPT_EXPLAIN },
 	{ "no-prior", no_argument, NULL, OPT_NO_PRIOR }, { "no-classes", no_argument, NULL, OPT_NO_CLASSES },
-	{ "shard", required_argument, NULL, OPT_SHARD },
+	{ "shard", required_argument, NULL, OPT_SHARD }, { "learn-only", no_argument, NULL, OPT_LEARN_ONLY },
 	{ "threads", required_argument, NULL, 'T' },    { "memory", required_argument, NULL, 'M' },
 	{ "quiet", no_argument, NULL, 'q' },            { "verbose", no_argument, NULL, 'v' },
 	{ "json", no_argument, NULL, OPT_JSON },        { "no-progress", no_argument, NULL, OPT_NO_PROGRESS },
@@ -225,6 +227,7 @@ static int parse_option(struct command *c, int option, const char *value)
 	case OPT_NO_PROGRESS: c->no_progress = true; return -1;
 	case OPT_PRIOR: o->prior_in = value; return -1;
 	case OPT_SAVE_PRIOR: o->prior_out = value; return -1;
+	case OPT_LEARN_ONLY: o->learn_only = true; return -1;
 	case OPT_NO_PRIOR: o->no_prior = true; return -1;
 	case OPT_NO_CLASSES: o->no_classes = true; return -1;
 	case OPT_EXPLAIN: o->explain = value; return -1;
@@ -302,7 +305,7 @@ static int run(struct command *c)
 		return complain(report.about[0] ? report.about : report.about_output ? c->out : c->in, status, err.text);
 	if (c->options.explain)
 		return fflush(stdout) || ferror(stdout) ? complain("standard output", BRV_IO, "write failed") : 0;
-	if (!c->quiet && !c->json)
+	if (!c->quiet && !c->json && !c->options.learn_only)
 		(c->directory ? print_tree_summary : print_summary)(c, &report);
 	return c->json ? print_json(c, &report) : 0;
 }
@@ -326,7 +329,11 @@ int main(int argc, char **argv)
 	c.directory = !stat(c.in, &st) && S_ISDIR(st.st_mode);
 	if (c.options.shards && !c.directory)
 		return bad_usage("--shard: \"%s\" is no directory", c.in);
-	if (c.directory && c.out ? !strcmp(c.out, "-") : c.directory && ends_in_dots(c.in))
+	if (c.options.learn_only && !c.options.prior_out)
+		return bad_usage("--learn-only: nothing to write the prior to; add --save-prior FILE%s", NULL);
+	if (c.options.learn_only && (c.options.prior_in || c.out || c.options.shards || c.options.explain))
+		return bad_usage("--learn-only compresses nothing: it takes no --prior, -o, --shard or --explain%s", NULL);
+	if (c.directory && c.out ? !strcmp(c.out, "-") : c.directory && !c.options.learn_only && ends_in_dots(c.in))
 		return bad_usage("\"%s\" is a directory: use -o DIRECTORY", c.in);
 	char *out = c.out ? NULL : default_output(c.in, c.directory);
 	if (!c.out && !out)

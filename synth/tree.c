@@ -187,6 +187,8 @@ static enum brv_status explain(struct tree *t)
 static enum brv_status run(struct tree *t)
 {
 	TRY(tree_check(t));
+	if (t->options->learn_only)
+		return find_prior(t);
 	if (t->options->explain)
 		return explain(t);
 	TRY(tree_put_list(t));

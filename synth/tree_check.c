@@ -130,7 +130,7 @@ enum brv_status tree_check(struct tree *t)
 {
 	TRY(walk_directory(t->in, &t->walk, t->err));
 	TRY(check_names(t));
-	if (!t->options->explain)
+	if (!t->options->explain && !t->options->learn_only)
 		TRY(check_output(t));
 	TRY(load_indexes(t));
 	TRY(check_shards(t));

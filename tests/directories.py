@@ -101,6 +101,18 @@ def one_prior_for_all(scratch):
     big(scratch / "m", 3)
     packed(scratch / "m", scratch / "a", "--save-prior", scratch / "prior")
     packed(scratch / "m", scratch / "b", "--prior", scratch / "prior")
+    succeed(SYNTH, "--learn-only", "--save-prior", scratch / "alone", scratch / "m")
+    check(same(scratch / "alone", scratch / "prior"), "learned alone, another prior")
+    check(sorted(os.listdir(scratch)) == ["a", "alone", "b", "m", "prior"], f"--learn-only left {os.listdir(scratch)}")
+    succeed(SYNTH, "--learn-only", "--save-prior", scratch / "one", scratch / "m" / "model-00001-of-00003.safetensors")
+    for wrong in ([], ["--save-prior", "x", "-o", scratch / "x"], ["--save-prior", "x", "--prior", scratch / "prior"],
+                  ["--save-prior", "x", "--shard", "1/2"]):
+        refuse(SYNTH, "--learn-only", *wrong, scratch / "m", codes=[2])
+    refuse(SYNTH, "--learn-only", "--save-prior", scratch / "no" / "prior", scratch / "m", codes=[5])
+    (scratch / "bad").mkdir()
+    (scratch / "bad" / "x.safetensors").write_text("no checkpoint")
+    refuse(SYNTH, "--learn-only", "--save-prior", scratch / "none", scratch / "bad", codes=[3])
+    check(not (scratch / "none").exists(), "a prior of a bad checkpoint")
     packed(scratch / "m", scratch / "c", "-T", "1")
     same_tree(scratch / "a", scratch / "b")
     same_tree(scratch / "a", scratch / "c")
