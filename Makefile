@@ -136,6 +136,9 @@ install: build ## DESTDIR, PREFIX (/usr/local), LIBDIR, MANDIR
 	install -m 644 $(BUILD)/libbrevis.so $(DESTDIR)$(LIBDIR)/libbrevis.so.$(VERSION)
 	ln -sf libbrevis.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libbrevis.so
+	install -d $(DESTDIR)$(PREFIX)/share/brevis/batch
+	install synth/batch/brevis-batch synth/batch/brevis-stage synth/batch/brevis-array.sbatch $(DESTDIR)$(PREFIX)/share/brevis/batch
+	install -m 644 synth/batch/brevis-job.yaml $(DESTDIR)$(PREFIX)/share/brevis/batch
 	install -m 644 $(BUILD)/brevis.pc $(DESTDIR)$(LIBDIR)/pkgconfig
 	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,bash-completion/completions zsh/site-functions)
 	install -m 644 completions/brevis.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/brevis

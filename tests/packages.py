@@ -27,7 +27,7 @@ UNSTATED = ("MAKE", "MFLAGS", "CFLAGS", "CPPFLAGS", "LDFLAGS", "BREVIS_", "PYTHO
 CONTENTS = {
     "brevis": ["usr/bin/brevis", "usr/bin/brevis-synth", "usr/share/man/man1/brevis.1.gz", "usr/share/man/man1/brevis-synth.1.gz",
                "usr/share/bash-completion/completions/brevis", "usr/share/bash-completion/completions/brevis-synth",
-               "usr/share/zsh/vendor-completions/_brevis", "usr/share/doc/brevis/README.md.gz", "usr/share/doc/brevis/docs/FORMAT.md.gz"],
+               "usr/share/zsh/vendor-completions/_brevis", "usr/share/brevis/batch/brevis-batch", "usr/share/doc/brevis/README.md.gz", "usr/share/doc/brevis/docs/FORMAT.md.gz"],
     "libbrevis0": ["usr/lib/{}/libbrevis.so.0", f"usr/lib/{{}}/libbrevis.so.{VERSION}"],
     "libbrevis-dev": ["usr/include/brevis.h", "usr/lib/{}/libbrevis.a", "usr/lib/{}/libbrevis.so", "usr/lib/{}/pkgconfig/brevis.pc",
                       "usr/share/man/man3/libbrevis.3.gz", "usr/share/doc/libbrevis-dev/examples/load_checkpoint.c"],
