@@ -14,7 +14,7 @@
 #include "common/walk.h"
 
 static const char first_line[] = "brevis-manifest 1\n";
-enum { MAX_NBYTES = 256 << 20 };
+enum { MAX_NBYTES = 32 << 20 };
 
 struct manifest_entry *manifest_add(struct manifest *m, const char *path, const char *stored, enum manifest_kind kind, uint64_t nbytes)
 {

@@ -26,11 +26,13 @@ static int is_empty(const char *path)
 	return empty;
 }
 
-/* Whether it has to be written in place. */
-static enum brv_status look_at_target(const char *path, bool force, bool *in_place, struct error *err)
+/* Where the files go: to a temporary, into an empty directory (which may be a mount, or somebody's with rights of its own), among others. */
+enum way { APART, EMPTY, AMONG };
+
+static enum brv_status look_at_target(const char *path, bool force, enum way *way, struct error *err)
 {
 	struct stat st;
-	*in_place = false;
+	*way = APART;
 	if (stat(path, &st) != 0)
 		return errno == ENOENT ? BRV_OK : fail_errno(err, "cannot look at the output directory");
 	if (!S_ISDIR(st.st_mode))
@@ -40,7 +42,7 @@ static enum brv_status look_at_target(const char *path, bool force, bool *in_pla
 		return fail_errno(err, "cannot look into the output directory");
 	if (!empty && !force)
 		return fail(err, BRV_USAGE, "the directory is there already and is not empty; -f writes into it");
-	*in_place = !empty;
+	*way = empty ? EMPTY : AMONG;
 	return BRV_OK;
 }
 
@@ -69,11 +71,12 @@ static int make_temporary(struct stage *stage)
 
 static enum brv_status open_stage(struct stage *stage, const char *path, bool force, struct error *err)
 {
-	bool in_place;
+	enum way way;
 	int number = EAGAIN;
 
-	TRY(look_at_target(path, force, &in_place, err));
-	if (in_place)
+	TRY(look_at_target(path, force, &way, err));
+	stage->removes = way != AMONG;
+	if (way != APART)
 		return BRV_OK;
 	temporary_remove_stale(stage->target);
 	for (int i = 0; i < MAX_TRIES && number == EAGAIN; i++)
@@ -112,7 +115,7 @@ static char *remember(struct stage *stage, char *path)
 		return NULL;
 	}
 	stage->made[stage->used++] = path;
-	if (stage->temporary)
+	if (stage->removes)
 		stage->doomed.count = stage->used;
 	return path;
 }
@@ -136,7 +139,9 @@ enum brv_status stage_directory(struct stage *stage, const char *relative, struc
 enum brv_status stage_commit(struct stage *stage, struct error *err)
 {
 	enum brv_status status = BRV_OK;
-	if (stage->temporary) {
+	if (!stage->temporary) {
+		stage->doomed.count = 0;
+	} else {
 		(void)!TEMP_FAILURE_RETRY(fsync(stage->fd)); /* not every file system can, of a directory */
 		if (rename(stage->temporary, stage->target) == 0) {
 			stage->doomed.count = 0;

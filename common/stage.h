@@ -1,7 +1,7 @@
 /* stage.h: a directory that appears whole or not at all: filled under a temporary name beside its target, then renamed.
  *
- * Into a directory that has something in it already, and is to be written to all the same, files go one by one: then each of them appears whole or
- * not at all, and what else is there stays. SPDX-License-Identifier: Apache-2.0 */
+ * A directory that is there already stays the same one, and files go into it one by one, each whole or not at all: into an empty one, from which they are
+ * removed again on failure, or, forced, among others, which stay. SPDX-License-Identifier: Apache-2.0 */
 #ifndef COMMON_STAGE_H
 #define COMMON_STAGE_H
 
@@ -10,10 +10,11 @@
 struct stage {
 	char *target;                   /* owned */
 	char *temporary;                /* owned; NULL: written in place */
+	bool removes;                   /* what was made goes if the stage is abandoned */
 	int fd;                         /* of the temporary, locked */
 	char **made;                    /* paths in it, in the order in which they were made; owned */
 	size_t used, capacity;
-	struct doomed doomed;           /* the same list, for signals; empty if written in place */
+	struct doomed doomed;           /* the same list, for signals; empty if nothing is removed */
 };
 
 /* Starts the directory `path` for at most `entries` files and directories. BRV_USAGE if it is there, is not empty, and not `force`, or is no directory. BRV_IO, BRV_MEMORY. On
@@ -29,7 +30,7 @@ enum brv_status stage_directory(struct stage *stage, const char *relative, struc
 /* Gives the directory its name. Whatever happens, the stage is finished afterwards. */
 enum brv_status stage_commit(struct stage *stage, struct error *err);
 
-/* Removes what was made, unless it was written in place. Harmless after stage_commit(). */
+/* Removes what was made, unless it was written among other files. Harmless after stage_commit(). */
 void stage_abandon(struct stage *stage);
 
 #endif

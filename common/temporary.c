@@ -142,6 +142,13 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return 0;
 }
 
+/* Whether a name goes on as ours do: "PID-RANDOM.tmp", RANDOM 16 hexadecimal digits. */
+static bool is_ours(const char *after_prefix)
+{
+	const size_t pid = strspn(after_prefix, "0123456789"), random = pid && after_prefix[pid] == '-' ? strspn(after_prefix + pid + 1, "0123456789abcdef") : 0;
+	return random == 16 && strcmp(after_prefix + pid + 17, ".tmp") == 0;
+}
+
 static void remove_if_stale(DIR *dir, const char *directory, const char *name, size_t prefix_nbytes)
 {
 	struct stat st;
@@ -149,10 +156,10 @@ static void remove_if_stale(DIR *dir, const char *directory, const char *name, s
 	int fd = TEMP_FAILURE_RETRY(openat(dirfd(dir), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
 	if (fd < 0)
 		return;
-	if (fstat(fd, &st) == 0 && is_stale(fd, name + prefix_nbytes)) {
+	if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && is_stale(fd, name + prefix_nbytes)) {
 		snprintf(path, sizeof path, "%s/%s", directory, name);
 		if (S_ISDIR(st.st_mode))
-			nftw(path, remove_entry, TREE_FDS, FTW_DEPTH | FTW_PHYS);
+			nftw(path, remove_entry, TREE_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 		else
 			unlinkat(dirfd(dir), name, 0);
 	}
@@ -167,8 +174,8 @@ void temporary_remove_stale(const char *path)
 	if (!dir)
 		return;
 	for (const struct dirent *entry; (entry = readdir(dir));) {
-		size_t nbytes = strlen(entry->d_name), start = strlen(prefix);
-		if (nbytes >= start + 4 && memcmp(entry->d_name, prefix, start) == 0 && strcmp(entry->d_name + nbytes - 4, ".tmp") == 0)
+		const size_t start = strlen(prefix);
+		if (strncmp(entry->d_name, prefix, start) == 0 && is_ours(entry->d_name + start))
 			remove_if_stale(dir, directory, entry->d_name, start);
 	}
 	closedir(dir);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "common/temporary.h"
+
 struct level {
 	DIR *dir;
 	size_t prefix_nbytes;           /* of the path: "a/b/" */
@@ -29,6 +31,19 @@ char *path_join(const char *root, const char *path)
 {
 	char *joined;
 	return asprintf(&joined, "%s/%s", root, path) < 0 ? NULL : joined;
+}
+
+char *path_real(const char *path)
+{
+	char *real = realpath(path, NULL);
+	if (real || errno != ENOENT)
+		return real;
+	const int n = directory_length(path);
+	char *directory = n ? strndup(path, (size_t)n) : strdup("."), *parent = directory ? realpath(directory, NULL) : NULL;
+	real = parent ? path_join(parent, path + n) : NULL;
+	free(directory);
+	free(parent);
+	return real;
 }
 
 bool has_suffix(const char *text, const char *suffix)

@@ -8,7 +8,7 @@
 #include "common/base.h"
 #include "common/status.h"
 
-enum { WALK_MAX_DEPTH = 64, WALK_MAX_ENTRIES = 1 << 20 };
+enum { WALK_MAX_DEPTH = 64, WALK_MAX_ENTRIES = 1 << 17 };
 
 struct walk_entry {
 	char *path;                     /* relative to the root, no leading or doubled slash; owned */
@@ -31,6 +31,9 @@ int64_t walk_find(const struct walk *walk, const char *path);
 
 /* "root/path", malloc'ed; NULL if there is no memory. */
 char *path_join(const char *root, const char *path);
+
+/* The real path of a file or directory, which need not be there yet if its directory is; malloc'ed, NULL and errno. */
+char *path_real(const char *path);
 
 bool has_suffix(const char *text, const char *suffix);
 

@@ -20,7 +20,9 @@ enum brv_status cli_dir_open(struct cli *cli, const char *path, struct cli_dir *
 {
 	*out = (struct cli_dir){ .path = path };
 	cli->about = path;
-	TRY(manifest_of_directory(path, &out->manifest, &out->has_manifest, &cli->err));
+	const enum brv_status status = manifest_of_directory(path, &out->manifest, &out->has_manifest, &cli->err);
+	if (status != BRV_OK) /* what brevis-synth would call bad input is a bad argument here */
+		return status == BRV_INPUT ? BRV_USAGE : status;
 	for (size_t i = 0; i < out->manifest.count; i++)
 		out->narchives += out->manifest.entry[i].kind == MANIFEST_ARCHIVE;
 	if (out->narchives || out->has_manifest)
@@ -42,6 +44,8 @@ static enum brv_status locate_entry(struct cli *cli, const struct cli_dir *dir, 
 	cli->about = cli->entry_path;
 	if (stat(cli->entry_path, &st) != 0 && errno == ENOENT)
 		return fail(&cli->err, BRV_DAMAGED, "is missing: the directory is not complete");
+	if (stat(cli->entry_path, &st) == 0 && !S_ISREG(st.st_mode))
+		return fail(&cli->err, BRV_DAMAGED, "is no file");
 	return BRV_OK;
 }
 

@@ -2,6 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "common/archive.h"
 #include "common/text.h"
@@ -102,6 +104,21 @@ static void add_size(const struct bench *b, struct buffer *out, const char *name
 	add(out, text);
 }
 
+/* Whether the file is what an earlier run wrote, or no regular file, or not there. */
+static bool may_replace(const char *path)
+{
+	static const char first[] = "# HELP brevis_";
+	char found[sizeof first] = "";
+	struct stat st;
+	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+		return true;
+	FILE *file = fopen(path, "re");
+	const size_t n = file ? fread(found, 1, sizeof first - 1, file) : 0;
+	if (file)
+		fclose(file);
+	return st.st_size == 0 || (n == sizeof first - 1 && memcmp(found, first, n) == 0);
+}
+
 static enum brv_status write_metrics(const struct bench *b, const char *path)
 {
 	struct buffer text = { 0 };
@@ -111,6 +128,10 @@ static enum brv_status write_metrics(const struct bench *b, const char *path)
 	add_metric(b, &text, "brevis_bench_seconds", "Median time of a run.", true);
 	add_metric(b, &text, "brevis_bench_bytes", "Bytes of a run: of the archive for read, of output for all else.", false);
 	b->cli->about = path;
+	if (!b->cli->force && !may_replace(path)) {
+		buffer_free(&text);
+		return fail(&b->cli->err, BRV_USAGE, "the file exists already and holds something else; -f overwrites it");
+	}
 	enum brv_status status = text.failed ? fail(&b->cli->err, BRV_MEMORY, "out of memory") : outfile_open(&out, path, true, -1, &b->cli->err);
 	if (status == BRV_OK) {
 		status = outfile_write(&out, text.data, text.nbytes, 0, &b->cli->err);
@@ -126,7 +147,7 @@ enum brv_status bench_report(const struct bench *b)
 {
 	if (b->cli->json)
 		print_json(b);
-	else
+	else if (!b->cli->quiet)
 		print_table(b);
 	return b->cli->metrics ? write_metrics(b, b->cli->metrics) : BRV_OK;
 }

@@ -43,19 +43,43 @@ static enum brv_status test_archive(struct cli *cli)
 	return BRV_OK;
 }
 
+static enum brv_status test_entry(struct cli *cli, const struct cli_dir *dir, const struct manifest_entry *entry)
+{
+	uint64_t nbytes;
+	if (entry->kind == MANIFEST_FILE)
+		return cli_dir_carry(cli, dir, entry, NULL, &nbytes);
+	if (entry->kind == MANIFEST_DIRECTORY)
+		return BRV_OK;
+	TRY(cli_dir_open_archive(cli, dir, entry));
+	return test_archive(cli);
+}
+
+/* "brevis: FILE: why", of an entry that is lost while others are still looked at. */
+static void tell_lost(struct cli *cli)
+{
+	progress_end(&cli->progress);
+	fputs("brevis: ", stderr);
+	text_put_safe(stderr, cli->about, strlen(cli->about));
+	fputs(": ", stderr);
+	text_put_safe(stderr, cli->err.text, strlen(cli->err.text));
+	fputc('\n', stderr);
+}
+
 static enum brv_status test_entries(struct cli *cli, const struct cli_dir *dir)
 {
-	uint64_t nfiles = 0, nbytes;
+	uint64_t nfiles = 0, nlost = 0;
 	for (size_t i = 0; i < dir->manifest.count; i++) {
 		const struct manifest_entry *entry = &dir->manifest.entry[i];
-		if (entry->kind == MANIFEST_ARCHIVE) {
-			TRY(cli_dir_open_archive(cli, dir, entry));
-			TRY(test_archive(cli));
-		} else if (entry->kind == MANIFEST_FILE) {
-			TRY(cli_dir_carry(cli, dir, entry, NULL, &nbytes));
-			nfiles++;
-		}
+		const enum brv_status status = test_entry(cli, dir, entry);
+		nfiles += entry->kind == MANIFEST_FILE;
+		if (status != BRV_OK && (!cli->keep_going || (status != BRV_DAMAGED && status != BRV_VERSION && status != BRV_IO)))
+			return status;
+		if (status != BRV_OK)
+			tell_lost(cli), nlost++;
 	}
+	cli->about = dir->path;
+	if (nlost)
+		return fail(&cli->err, BRV_DAMAGED, "%llu of %zu files are damaged or missing", (unsigned long long)nlost, (size_t)(dir->narchives + nfiles));
 	if (cli->json || cli->quiet)
 		return BRV_OK;
 	text_put_safe(stdout, dir->path, strlen(dir->path));

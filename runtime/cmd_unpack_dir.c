@@ -1,6 +1,7 @@
 /* cmd_unpack_dir.c: `brevis unpack DIR`: a checkpoint directory back, file by file, whole or not at all. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/stage.h"
@@ -76,6 +77,9 @@ static enum brv_status unpack_entries(struct cli *cli, const struct cli_dir *dir
 	enum brv_status status = BRV_OK;
 
 	cli->about = cli->target = output;
+	struct stat in, there;
+	if (stat(dir->path, &in) == 0 && stat(output, &there) == 0 && in.st_dev == there.st_dev && in.st_ino == there.st_ino)
+		return fail(&cli->err, BRV_USAGE, "input and output are the same directory");
 	TRY(stage_open(&stage, output, dir->manifest.count, cli->force, &cli->err));
 	cli->no_progress |= json;
 	cli->json = cli->verbose = false; /* of single archives nothing is said */
@@ -84,8 +88,12 @@ static enum brv_status unpack_entries(struct cli *cli, const struct cli_dir *dir
 	cli->json = json, cli->verbose = verbose;
 	if (status != BRV_OK) {
 		/* The stage's paths go with it, and an unfinished directory is nobody's to look at. */
-		if (cli->about == cli->target)
+		if (cli->about == cli->target && stage.temporary) {
 			cli->about = output;
+		} else if (cli->about == cli->target) {
+			free(cli->entry_path);
+			cli->about = cli->entry_path = strdup(cli->target);
+		}
 		stage_abandon(&stage);
 		return status;
 	}

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "common/archive.h"
 #include "common/outfile.h"
@@ -215,9 +217,21 @@ static bool prior_text(const struct prior *prior, struct buffer *text)
 	return ok && !text->failed;
 }
 
-enum brv_status prior_save(const struct prior *prior, const char *path, struct error *err)
+/* Whether the file is a prior, or not there. */
+static bool may_replace(const char *path)
+{
+	struct prior *there = alloc_prior();
+	struct stat st;
+	const bool may = (stat(path, &st) != 0 && errno == ENOENT) || !S_ISREG(st.st_mode) || (there && prior_load(there, path, NULL) == BRV_OK);
+	free_prior(there);
+	return may;
+}
+
+enum brv_status prior_save(const struct prior *prior, const char *path, bool force, struct error *err)
 {
 	struct outfile out;
+	if (!force && !may_replace(path))
+		return fail(err, BRV_USAGE, "%.150s: the file exists already and is no prior; -f overwrites it", path);
 	struct error why = { "" };
 	struct buffer text = { 0 };
 

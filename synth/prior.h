@@ -30,7 +30,8 @@ void prior_bits(const struct prior *prior, const struct prior_context *context, 
 /* A JSON file that names productions, so that it outlives their numbers; whole under its name or not there. What is loaded gives the very bits that
  * what was saved gives. BRV_IO, BRV_INPUT, BRV_MEMORY. */
 enum brv_status prior_load(struct prior *prior, const char *path, struct error *err);
-enum brv_status prior_save(const struct prior *prior, const char *path, struct error *err);
+/* Saving: a file that is there already is replaced if it is a prior, or if forced; else BRV_USAGE. */
+enum brv_status prior_save(const struct prior *prior, const char *path, bool force, struct error *err);
 
 /* 0 for up to 2^10 words, then one more for each factor of 8, at most 7. */
 unsigned prior_size_class(uint64_t nwords);

@@ -362,7 +362,7 @@ static enum brv_status find_prior(struct job *job, struct prior *prior)
 	TRY(learner_start(&learner, &job->plan, prior, job->err));
 	const enum brv_status status = learner_add(&learner, &job->checkpoint, job->err);
 	learner_end(&learner);
-	return status == BRV_OK && o->prior_out ? prior_save(prior, o->prior_out, job->err) : status;
+	return status == BRV_OK && o->prior_out ? prior_save(prior, o->prior_out, o->force, job->err) : status;
 }
 
 static enum brv_status run(struct job *job, const char *out, struct prior *prior)
@@ -401,6 +401,10 @@ enum brv_status synth_file(const char *in, const char *out, const struct synth_o
 	enum brv_status status = prior ? alloc_pool(options->threads, &job.pool, err) : fail(err, BRV_MEMORY, "no memory");
 	if (status == BRV_OK)
 		status = checkpoint_open(in, &job.checkpoint, err);
+	if (status == BRV_OK && options->expected_nbytes && options->expected_nbytes != job.checkpoint.file_nbytes) {
+		checkpoint_close(&job.checkpoint);
+		status = fail(err, BRV_INPUT, "the file changed while its directory was compressed");
+	}
 	if (status == BRV_OK) {
 		report->in_nbytes = job.checkpoint.file_nbytes, report->tensors = job.checkpoint.ntensors;
 		status = run(&job, out, prior);

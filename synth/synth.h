@@ -31,6 +31,7 @@ struct synth_options {
 	bool no_prior, no_classes;      /* search with the uniform prior; without row and column classes: to see what these are worth */
 	bool learn_only;                /* learn the prior, write it to prior_out, and compress nothing */
 	const struct prior *prior;      /* one that is there already, or NULL */
+	uint64_t expected_nbytes;       /* size that the input must have; 0: any */
 	unsigned shard, shards;         /* of a directory's files only those of job shard of 0..shards - 1; shards 0: all */
 	const char *explain;            /* a tensor whose search is written to explain_to; nothing else is done */
 	FILE *explain_to;

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "synth/compare.h"
@@ -61,7 +62,11 @@ static enum brv_status look_for_archive(struct tree *t, struct shard *shard)
 	struct checkpoint c;
 	enum brv_status status = from && to ? BRV_OK : tree_no_memory(t);
 	const int fd = status == BRV_OK ? TEMP_FAILURE_RETRY(open(to, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) : -1;
-	if (fd >= 0) {
+	struct stat st;
+	if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
+		status = fail(t->err, BRV_USAGE, "is there already and is no file");
+		close(fd);
+	} else if (fd >= 0) {
 		status = checkpoint_open(from, &c, t->err);
 		if (status == BRV_OK) {
 			shard->done = compare_archive(fd, &c, t->options->threads, t->err) == BRV_OK;
@@ -115,7 +120,7 @@ static enum brv_status find_prior(struct tree *t)
 	learner_end(&learner);
 	if (status == BRV_OK)
 		t->report->about[0] = 0;
-	return status == BRV_OK && o->prior_out ? prior_save(t->prior, o->prior_out, t->err) : status;
+	return status == BRV_OK && o->prior_out ? prior_save(t->prior, o->prior_out, o->force, t->err) : status;
 }
 
 /* Progress of one archive as that of all. */
@@ -134,7 +139,8 @@ static enum brv_status compress(struct tree *t, const struct shard *shard)
 
 	options.prior = t->prior, options.prior_in = options.prior_out = NULL;
 	options.progress = forward_progress, options.progress_context = t;
-	options.force = shard->replaces;
+	options.force = shard->replaces || t->options->force;
+	options.expected_nbytes = shard->nbytes;
 	enum brv_status status = from && to ? synth_file(from, to, &options, &one, t->err) : tree_no_memory(t);
 	if (status == BRV_OK) {
 		t->report->archives++;

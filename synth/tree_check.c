@@ -29,23 +29,9 @@ static enum brv_status check_names(struct tree *t)
 	return t->nshards ? BRV_OK : fail(t->err, BRV_INPUT, "a directory without a .safetensors file");
 }
 
-/* The real path of the output, which need not be there yet; malloc'ed. */
-static char *real_output(const char *out)
-{
-	char *real = realpath(out, NULL);
-	if (real || errno != ENOENT)
-		return real;
-	const int n = directory_length(out);
-	char *directory = n ? strndup(out, (size_t)n) : strdup("."), *parent = directory ? realpath(directory, NULL) : NULL;
-	real = parent ? path_join(parent, out + n) : NULL;
-	free(directory);
-	free(parent);
-	return real;
-}
-
 static enum brv_status check_output(struct tree *t)
 {
-	char *in = realpath(t->in, NULL), *out = real_output(t->out);
+	char *in = realpath(t->in, NULL), *out = path_real(t->out);
 	const size_t n = in ? strlen(in) : 0;
 	enum brv_status status = BRV_OK;
 	if (!out) {

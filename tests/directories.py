@@ -307,6 +307,86 @@ def bad_outputs(scratch):
     same_tree(scratch / "m", scratch / "b")
 
 
+def nothing_of_the_user_is_overwritten(scratch):
+    sharded(scratch / "m")
+    before = tree(scratch / "m")
+    source = scratch / "m" / SHARDS[0]
+    for prior in (source, scratch / "m" / "config.json", scratch / "m" / "new.json"):
+        for options in ([], ["-f"], ["--learn-only"]):
+            out = [] if options == ["--learn-only"] else ["-o", scratch / "c"]
+            refuse(SYNTH, *options, "--save-prior", prior, scratch / "m", *out, codes=[2])
+    refuse(SYNTH, "--save-prior", source, source, "-o", scratch / "a.brv", codes=[2])
+    check(tree(scratch / "m") == before, "the input was changed")
+    (scratch / "mine").write_text("x")
+    refuse(SYNTH, "--save-prior", scratch / "mine", source, "-o", scratch / "a.brv", codes=[2])
+    check((scratch / "mine").read_text() == "x", "a file that is no prior was overwritten")
+    for _ in range(2):                      # a prior is
+        succeed(SYNTH, "-q", "-f", "--save-prior", scratch / "prior", source, "-o", scratch / "a.brv")
+    archive = (scratch / "a.brv").read_bytes()
+    refuse(BREVIS, "bench", "-q", "--repeat", "1", "--metrics", scratch / "a.brv", scratch / "a.brv", codes=[2])
+    check((scratch / "a.brv").read_bytes() == archive, "the archive was overwritten")
+    packed(scratch / "m", scratch / "c")
+    refuse(BREVIS, "unpack", "-f", scratch / "c", "-o", scratch / "c", codes=[2])
+    # What looks like a temporary of ours, but is none.
+    lookalikes = [scratch / ".b.brevis-mine.tmp", scratch / ".b.brevis-1-0123.tmp"]
+    for path in lookalikes:
+        path.mkdir()
+    succeed(BREVIS, "unpack", scratch / "c", "-o", scratch / "b")
+    check(all(path.is_dir() for path in lookalikes), "a directory of somebody else was removed")
+
+
+def into_an_empty_directory(scratch):
+    """It stays the same directory, with its rights, and is empty again if something goes wrong."""
+    sharded(scratch / "m")
+    packed(scratch / "m", scratch / "c")
+    out = scratch / "out"
+    out.mkdir(mode=0o700)
+    (scratch / "link").symlink_to("out")
+    inode = out.stat().st_ino
+    (scratch / "c" / "tokenizer.json").rename(scratch / "lost")
+    refuse(BREVIS, "unpack", scratch / "c", "-o", out, codes=[4])
+    check(list(out.iterdir()) == [], f"left {list(out.iterdir())}")
+    (scratch / "lost").rename(scratch / "c" / "tokenizer.json")
+    succeed(BREVIS, "unpack", scratch / "c", "-o", scratch / "link")
+    same_tree(scratch / "m", out)
+    check(out.stat().st_ino == inode and out.stat().st_mode & 0o777 == 0o700, "another directory, or other rights")
+    shutil.rmtree(out)
+    out.mkdir()
+    succeed(BREVIS, "unpack", scratch / "c", "-o", ".", cwd=out)
+    same_tree(scratch / "m", out)
+
+
+def changed_on_the_way(scratch):
+    """A shard that is exchanged while others are compressed is refused, and not part of a directory that then is damaged."""
+    big(scratch / "m", 3)
+    last = scratch / "m" / "model-00003-of-00003.safetensors"
+    process = subprocess.Popen([SYNTH, "-q", "-T", "1", scratch / "m", "-o", scratch / "c"], stderr=subprocess.PIPE)
+    while process.poll() is None and not list(scratch.glob("c/*.brv")):
+        pass
+    (scratch / "new").write_bytes(checkpoint(("x", "U8", [10], noise(10))))
+    (scratch / "new").rename(last)
+    _, said = process.communicate()
+    check(process.returncode in (0, 3), f"exit {process.returncode}: {said}")
+    test = run(BREVIS, "test", "-q", scratch / "c")
+    check(test.returncode == (0 if process.returncode == 0 else 4), f"compressed: exit {process.returncode}, but {describe(test)}")
+
+
+def keep_going(scratch):
+    sharded(scratch / "m")
+    packed(scratch / "m", scratch / "c")
+    (scratch / "c" / f"{SHARDS[0]}.brv").unlink()
+    os.mkfifo(scratch / "c" / f"{SHARDS[0]}.brv")
+    (scratch / "c" / f"{SHARDS[1]}.brv").write_bytes(b"x")
+    (scratch / "c" / "tokenizer.json").unlink()
+    done = run(BREVIS, "test", "--keep-going", scratch / "c")
+    lines = done.stderr.decode().splitlines()
+    check(done.returncode == 4 and len(lines) == 4, describe(done))
+    check(all(any(name in line for line in lines) for name in (*SHARDS, "tokenizer.json", "3 of 5")), f"{lines}")
+    for command in (["test", scratch / "c"], ["list", scratch / "c"], ["unpack", scratch / "c", "-o", scratch / "b"]):
+        refuse(BREVIS, *command, codes=[4])
+    refuse(SYNTH, "-f", scratch / "m", "-o", scratch / "c", codes=[2])      # where the pipe is
+
+
 def damage(scratch):
     """What is lost, exchanged or changed in a compressed directory is named, and nothing is unpacked."""
     sharded(scratch / "m")
@@ -365,7 +445,8 @@ def commands(scratch):
 
 def main():
     suite = Suite()
-    cases = [there_and_back, default_names, one_prior_for_all, in_parts, again, input_changed, killed, killed_while_unpacking, bad_outputs, damage,
+    cases = [there_and_back, default_names, one_prior_for_all, in_parts, again, input_changed, killed, killed_while_unpacking, bad_outputs, nothing_of_the_user_is_overwritten,
+             into_an_empty_directory, changed_on_the_way, keep_going, damage,
              without_manifest, commands]
     for name, case in [(case.__name__.replace("_", "-"), case) for case in cases] + [(f"refuses: {row}", refusal(row)) for row in REFUSED]:
         with suite.case(name) as scratch:

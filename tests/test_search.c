@@ -104,7 +104,7 @@ Test(search, a_prior_is_a_distribution_and_survives_a_file)
 	const int fd = mkstemp(path);
 	cr_assert(fd >= 0);
 	close(fd);
-	cr_assert_eq(prior_save(prior, path, &err), BRV_OK);
+	cr_assert_eq(prior_save(prior, path, true, &err), BRV_OK);
 	cr_assert_eq(prior_load(loaded, path, &err), BRV_OK, "%s", err.text);
 	unlink(path);
 	const struct prior_context *const contexts[] = { &seen, &other };

@@ -31,7 +31,7 @@ static void check_saved(const struct prior *prior)
 
 	snprintf(path, sizeof(path), "/dev/shm/brevis-fuzz-prior-%d", getpid());
 	bits_of(prior, before);
-	FUZZ_CHECK(prior_save(prior, path, &err) == BRV_OK, "%s", err.text);
+	FUZZ_CHECK(prior_save(prior, path, true, &err) == BRV_OK, "%s", err.text);
 	FUZZ_CHECK(prior_load(again, path, &err) == BRV_OK, "what was saved is refused: %s", err.text);
 	bits_of(again, after);
 	for (unsigned c = 0; c < ARRAY_LEN(contexts); c++)
