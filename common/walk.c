@@ -114,7 +114,7 @@ static enum brv_status visit(struct walker *w, const char *name)
 		return BRV_OK;
 	if (top->prefix_nbytes + strlen(name) + 2 > sizeof w->path)
 		return fail_at(w, BRV_LIMIT, "a path is too long");
-	strcpy(w->path + top->prefix_nbytes, name);
+	memcpy(w->path + top->prefix_nbytes, name, strlen(name) + 1);
 	if (fstatat(dirfd(top->dir), name, &st, 0) != 0)
 		return fail_at(w, errno == ELOOP || errno == ENOENT ? BRV_INPUT : BRV_IO,
 			       errno == ENOENT ? "a link to nothing" : strerror(errno));

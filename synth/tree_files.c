@@ -103,7 +103,7 @@ static enum brv_status put_text(struct tree *t, const struct buffer *text)
 	char *list = path_join(t->out, MANIFEST_NAME);
 	if (!list)
 		return tree_no_memory(t);
-	enum output found, now;
+	enum output found = OUTPUT_OTHER, now = OUTPUT_OTHER;
 	enum brv_status status = look_at_output(t->out, list, text, &found, t->err);
 	if (status == BRV_OK && found == OUTPUT_OTHER && !t->options->force)
 		status = fail(t->err, BRV_USAGE, "the directory is there already and holds something else; -f writes into it");

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import errno
 import json
 import os
 import stat
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from . import _native, _types
-from ._errors import DamagedError, InputError, NotFoundError, UsageError
+from ._errors import DamagedError, InputError, LimitError, NotFoundError, Status, UsageError
 from ._slices import Slice
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -22,12 +23,22 @@ FIRST_LINE = "brevis-manifest 1"
 
 def _open_file(path: str, verify: bool, mapped: bool) -> _native.Archive:
     """An archive from a path. FileNotFoundError and other OSErrors as open() raises them; errors name the file."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    if stat.S_ISFIFO(os.fstat(fd).st_mode):
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except ValueError as error:  # a zero byte, or what no path can hold
+        raise UsageError(f"{path!r}: {error}") from None
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISDIR(mode):
         os.close(fd)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(path))
         raise UsageError(f"{os.fsdecode(path)}: a pipe cannot be gone back in; read it and use brevis.load()")
     try:
         head = os.pread(fd, 9, 0)
+    except OSError as error:
+        os.close(fd)
+        raise type(error)(error.errno, error.strerror, os.fsdecode(path)) from None
+    try:
         archive = _native.Archive(fd, verify, mapped)
     except DamagedError as error:
         raise DamagedError(f"{os.fsdecode(path)}: {_explain(head) or error}", error.status) from None
@@ -70,7 +81,7 @@ def _manifest_archives(text: bytes) -> Iterator[str]:
             raw += parts[0]
             for part in parts[1:]:
                 raw += bytes([int(part[:2], 16)]) + part[2:]
-            if not raw or raw.startswith(b"/") or b".." in raw.split(b"/"):
+            if not raw or b"\0" in raw or raw.startswith(b"/") or b".." in raw.split(b"/"):
                 raise DamagedError(f"{MANIFEST}: a path that leads out of the directory")
             yield os.fsdecode(bytes(raw)) + ".brv"
 
@@ -79,8 +90,9 @@ def _index_archives(directory: str, text: bytes) -> Iterator[str]:
     """The archives of the shards that a checkpoint's index names: X.safetensors is there as X.safetensors.brv or X.brv."""
     try:
         shards = sorted(set(json.loads(text)["weight_map"].values()))
-        if any(os.path.isabs(shard) or ".." in shard.split("/") for shard in shards):
-            raise ValueError("a path that leads out of the directory")
+        for shard in shards:
+            if os.path.isabs(shard) or ".." in shard.split("/") or b"\0" in os.fsencode(shard):
+                raise ValueError("a path that leads out of the directory, or is none")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{os.path.join(directory, INDEX)}: not an index of shards: {error!r}") from None
     for shard in shards:
@@ -175,9 +187,15 @@ class safe_open:
         self._team = _team(threads, numa)
         self._path, self._closed, self._where = "<bytes>", False, None
         try:
+            data = memoryview(data).cast("B")  # an int would be a descriptor to the extension, and be closed
+        except TypeError as error:
+            raise TypeError(f"expected bytes, or an object with a contiguous buffer: {error}") from None
+        except (ValueError, BufferError) as error:
+            raise UsageError(f"expected bytes, or an object with a contiguous buffer: {error}") from None
+        try:
             self._archives = [_native.Archive(data, verify)]
         except DamagedError as error:
-            raise DamagedError(_explain(bytes(memoryview(data).cast("B")[:9])) or str(error), error.status) from None
+            raise DamagedError(_explain(bytes(data[:9])) or str(error), error.status) from None
         return self
 
     def _index_shards(self, paths: list[str]) -> None:
@@ -295,15 +313,25 @@ class safe_open:
 
     def _read(self, archive: _native.Archive, numbers: list[int]) -> list[Any]:
         wrap = self._framework.wrap
-        memories = archive.read(numbers, *self._team)
+        memories = _memory(archive.read, numbers, *self._team)
         return [wrap(memory, *archive.tensor(number)[1:3]) for number, memory in zip(numbers, memories)]
 
     def _read_named(self, archive: _native.Archive, numbers: list[int]) -> Iterator[tuple[str, Any]]:
         wrap = self._framework.wrap
         tensors = archive.tensors() if len(numbers) > 1 else {numbers[0]: archive.tensor(numbers[0])} if numbers else []
-        for number, memory in zip(numbers, archive.read(numbers, *self._team)):
+        for number, memory in zip(numbers, _memory(archive.read, numbers, *self._team)):
             name, dtype, shape, *_ = tensors[number]
             yield name, wrap(memory, dtype, shape)
+
+
+def _memory(allocate: Any, *arguments: Any) -> Any:
+    """What allocates memory for results; LimitError if there is none."""
+    try:
+        return allocate(*arguments)
+    except LimitError:
+        raise
+    except MemoryError:
+        raise LimitError("no memory for the result", Status.MEMORY) from None
 
 
 def _team(threads: int | None, numa: str | None) -> tuple[int, int]:

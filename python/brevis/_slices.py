@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native, _types
-from ._errors import LimitError, NotFoundError, UsageError
+from ._errors import LimitError, NotFoundError, Status, UsageError
 
 if TYPE_CHECKING:
     from ._open import safe_open
@@ -49,7 +49,8 @@ def _one(key: Any, n: int, dimension: int) -> Part:
             raise UsageError(f"dimension {dimension}: {error}") from None
         if step < 1:
             raise UsageError(f"dimension {dimension}: expected a positive step, found {step}")
-        return start, max(0, -(-(stop - start) // step)), step, True
+        count = max(0, -(-(stop - start) // step))
+        return start, count, step if count > 1 else 1, True  # what is taken once has no step, however large
     try:
         index = operator.index(key)
     except TypeError:
@@ -92,7 +93,7 @@ class Slice:
     """A tensor that is decoded when it is indexed: s[2], s[10:20], s[..., ::4], s[:, 5:6]. From safe_open.get_slice().
 
     Indexing gives what get_tensor(name)[...] would give, for ints, slices with a positive step and an ellipsis. Bounds of slices are cut
-    to the tensor, as Python does it. Of types narrower than a byte, only parts that are whole bytes in one run can be had; they come as
+    to the tensor, as Python does it; a bool is the int that it is, as in the safetensors library. Of types narrower than a byte, only parts that are whole bytes in one run can be had; they come as
     bytes.
     """
 
@@ -131,6 +132,8 @@ class Slice:
         raw = np.dtype(f"<u{itemsize}")
         try:
             out = np.empty(sizes, raw)
+        except MemoryError:
+            raise LimitError(f"no memory for {math.prod(sizes) * itemsize} bytes", Status.MEMORY) from None
         except ValueError as error:
             raise LimitError(f"NumPy cannot hold an array of {len(sizes)} dimensions: {error}") from None
         if out.size == 0:

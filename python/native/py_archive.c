@@ -125,7 +125,7 @@ static PyObject *archive_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 	(void)kwargs;
 	if (!PyArg_ParseTuple(args, "O|pp:Archive", &source, &verify, &want_map))
 		return NULL;
-	if (PyLong_Check(source) && (fd = (int)PyLong_AsLong(source)) < 0)
+	if (PyLong_Check(source) && !PyBool_Check(source) && (fd = (int)PyLong_AsLong(source)) < 0)
 		return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "a file descriptor is not negative");
 	struct archive_object *self = (struct archive_object *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
 	if (!self) {

@@ -51,6 +51,26 @@ def classes():
 
 def opening(scratch):
     archive = small_model(scratch)
+    for data in (0, True, 2**80, -1, object()):
+        raises(TypeError, "contiguous buffer", brevis.load, data)
+    for data in (memoryview(archive.read_bytes())[::2], np.zeros((3, 3), np.uint8)[:, :2]):
+        raises(TypeError, "contiguous buffer", brevis.load, data)
+    fd = os.open(archive, os.O_RDONLY)
+    raises(TypeError, "contiguous buffer", brevis.load, fd)
+    os.close(fd)        # it is still ours
+    (scratch / "odd" / "x.brv").mkdir(parents=True)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        raises(IsADirectoryError, "x.brv", brevis.load_file, scratch / "odd")
+    check(len(os.listdir("/proc/self/fd")) == before, "descriptors are left open")
+    for name, text, kind in (("model.safetensors.index.json", '{"weight_map": {"a": "x\\u0000"}}', InputError),
+                             ("model.safetensors.index.json", '{"weight_map": {"a": "\\ud800.safetensors"}}', InputError),
+                             ("brevis.manifest", "brevis-manifest 1\narchive 5 a%00b\nend 0\n", DamagedError)):
+        hostile = scratch / "hostile"
+        hostile.mkdir(exist_ok=True)
+        (hostile / name).write_text(text)
+        raises(kind, name, brevis.load_file, hostile)
+        (hostile / name).unlink()
     missing = scratch / "missing.brv"
     for call in (brevis.safe_open, brevis.load_file):
         raises(FileNotFoundError, str(missing), call, missing)

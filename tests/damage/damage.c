@@ -67,7 +67,7 @@ static brv_status_code open_bytes(const uint8_t *bytes, size_t nbytes, brv_archi
 }
 
 /* Keeps the archive open: the names are its own. */
-static void load_content(const struct archive *whole, struct content *content)
+static brv_archive *load_content(const struct archive *whole, struct content *content)
 {
 	brv_archive *archive;
 	brv_error error;
@@ -82,6 +82,7 @@ static void load_content(const struct archive *whole, struct content *content)
 		die("the whole archive is refused", error.text);
 	for (uint64_t i = 0; i < content->info.tensor_count; i++)
 		brv_get_tensor(archive, i, &content->tensor[i], NULL);
+	return archive;
 }
 
 static bool refusal(brv_status_code status)
@@ -282,7 +283,7 @@ int main(int argc, char **argv)
 		die("usage", "damage cut|flip|splice ARCHIVE MOST [SEED [OTHER...]]");
 	const struct archive whole = read_file(argv[2]), kept = read_file(argv[2]);
 	const uint64_t most = strtoull(argv[3], NULL, 10), seed = argc > 4 ? strtoull(argv[4], NULL, 10) : 1;
-	load_content(&kept, &content);
+	brv_archive *open = load_content(&kept, &content);
 	if (!strcmp(argv[1], "cut"))
 		cut(&tally, &whole, &content, most);
 	else if (!strcmp(argv[1], "flip"))
@@ -298,5 +299,10 @@ int main(int argc, char **argv)
 	}
 	printf("%llu tried: %llu refused, %llu right, %llu with other tensors readable\n", (unsigned long long)tally.tried,
 	       (unsigned long long)tally.refused, (unsigned long long)tally.right, (unsigned long long)tally.readable);
+	brv_close(open);
+	free(content.data);
+	free(content.tensor);
+	free(whole.bytes);
+	free(kept.bytes);
 	return 0;
 }
