@@ -219,7 +219,7 @@ static size_t splice_chunks(uint8_t *out, const struct archive *in, const brv_ar
 	const struct view *view = &archive->view;
 	const struct chunk *x = &view->chunk[random_below(seed, view->nchunks)], *y = &view->chunk[random_below(seed, view->nchunks)];
 	memcpy(out, in->bytes, in->nbytes);
-	if (x->payload_offset > y->payload_offset) {
+	if (x > y) { /* by number: offsets ascend with it, and those of chunks without payload are the next one's */
 		const struct chunk *swap = x;
 		x = y, y = swap;
 	}
