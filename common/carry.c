@@ -1,4 +1,4 @@
-/* carry.c: a file that is carried over as it is (carry.h). SPDX-License-Identifier: Apache-2.0 */
+/* carry.c: files that are read to their end (carry.h). SPDX-License-Identifier: Apache-2.0 */
 #include "common/carry.h"
 
 #include <errno.h>
@@ -26,6 +26,24 @@ int carry_open(const char *path, enum brv_status *status, struct error *err)
 	if (fd >= 0)
 		close(fd);
 	return -1;
+}
+
+enum brv_status read_all(int fd, size_t most, struct buffer *out, struct error *err)
+{
+	enum { STEP_NBYTES = 1 << 16 };
+	for (;;) {
+		uint8_t *part = buffer_grow(out, STEP_NBYTES);
+		if (!part)
+			return fail(err, BRV_MEMORY, "no memory to read it");
+		const ssize_t n = TEMP_FAILURE_RETRY(read(fd, part, STEP_NBYTES));
+		out->nbytes -= STEP_NBYTES - (size_t)MAX(n, 0);
+		if (n < 0)
+			return fail_errno(err, "cannot read");
+		if (n == 0)
+			return BRV_OK;
+		if (out->nbytes > most)
+			return fail(err, BRV_LIMIT, "more than %zu bytes", most);
+	}
 }
 
 static enum brv_status carry_parts(int fd, struct outfile *out, uint8_t *part, XXH3_state_t *state, uint64_t *nbytes, bool *writing,

@@ -25,8 +25,7 @@ static unsigned affinity_count(void)
 	return 1;
 }
 
-/* The first line of a file without its end; false if there is none. */
-static bool read_line(const char *path, char *line, size_t size)
+bool read_line(const char *path, char *line, size_t size)
 {
 	FILE *file = fopen(path, "re");
 	if (!file)

@@ -20,4 +20,7 @@ void cpus_detect(struct cpus *out);
  * number of 1..CPUS_MAX, or asked is above CPUS_MAX. */
 enum brv_status cpus_threads(unsigned asked, unsigned *out, struct error *err);
 
+/* The first line of a file, as those in /sys and /proc are, without its end; false if there is none. */
+bool read_line(const char *path, char *line, size_t size);
+
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "common/carry.h"
 #include "common/text.h"
 #include "common/walk.h"
 
@@ -282,48 +283,32 @@ enum brv_status manifest_parse(const void *text, size_t nbytes, struct manifest 
 	return status;
 }
 
-/* All of an open file. */
-static enum brv_status read_all(int fd, struct buffer *out, struct error *err)
-{
-	struct stat st;
-	if (fstat(fd, &st) != 0)
-		return fail(err, BRV_IO, "%s: %s", MANIFEST_NAME, strerror(errno));
-	if (!S_ISREG(st.st_mode) || st.st_size > MAX_NBYTES)
-		return fail(err, BRV_DAMAGED, "%s: no file of at most %d bytes", MANIFEST_NAME, (int)MAX_NBYTES);
-	uint8_t *bytes = buffer_grow(out, (size_t)st.st_size + 1);
-	if (!bytes)
-		return fail(err, BRV_MEMORY, "no memory for %s", MANIFEST_NAME);
-	out->nbytes = 0;
-	for (ssize_t n; (n = read(fd, bytes + out->nbytes, (size_t)st.st_size - out->nbytes)) != 0;) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return fail(err, BRV_IO, "%s: %s", MANIFEST_NAME, strerror(errno));
-		out->nbytes += (size_t)n;
-	}
-	return BRV_OK;
-}
-
 static enum brv_status read_manifest(int fd, struct manifest *out, struct error *err)
 {
 	struct buffer text = { 0 };
 	struct error why = { "" };
-	enum brv_status status = read_all(fd, &text, err);
-	if (status == BRV_OK) {
+	struct stat st;
+	if (fstat(fd, &st) != 0)
+		return fail(err, BRV_IO, MANIFEST_NAME ": %s", strerror(errno));
+	if (!S_ISREG(st.st_mode) || st.st_size > MAX_NBYTES)
+		return fail(err, BRV_DAMAGED, MANIFEST_NAME ": no file of at most %d bytes", (int)MAX_NBYTES);
+	enum brv_status status = read_all(fd, MAX_NBYTES, &text, &why);
+	if (status == BRV_OK)
 		status = manifest_parse(text.data, text.nbytes, out, &why);
-		if (status != BRV_OK)
-			fail(err, status, "%s: %.200s", MANIFEST_NAME, why.text);
-	}
 	buffer_free(&text);
-	return status;
+	return status == BRV_OK ? BRV_OK : fail(err, status, MANIFEST_NAME ": %.200s", why.text);
 }
 
-/* "x.safetensors.brv" -> "x.safetensors", "x.brv" -> "x.safetensors". */
-static bool original_name(const char *archive, char *name, size_t size)
+char *manifest_original_name(const char *archive)
 {
-	const int stem = (int)(strlen(archive) - strlen(MANIFEST_SUFFIX));
-	const int n = snprintf(name, size, "%.*s", stem, archive);
-	return n < (int)size && (has_suffix(name, ".safetensors") || snprintf(name + n, size - (size_t)n, ".safetensors") < (int)size - n);
+	const size_t n = strlen(archive);
+	const size_t stem = n > strlen(MANIFEST_SUFFIX) && has_suffix(archive, MANIFEST_SUFFIX) ? n - strlen(MANIFEST_SUFFIX) : n;
+	char *name = malloc(stem + sizeof ".safetensors");
+	if (!name)
+		return NULL;
+	memcpy(name, archive, stem);
+	name[stem] = 0;
+	return has_suffix(name, ".safetensors") ? name : strcat(name, ".safetensors");
 }
 
 static int by_path(const void *a, const void *b)
@@ -338,11 +323,12 @@ static enum brv_status take_what_is_there(const char *directory, struct manifest
 	enum brv_status status = BRV_OK;
 	for (size_t i = 0; status == BRV_OK && i < walk.count; i++) {
 		const struct walk_entry *w = &walk.entry[i];
-		char name[4096 + 16];
-		const bool archive = !w->directory && has_suffix(w->path, MANIFEST_SUFFIX) && original_name(w->path, name, sizeof name);
+		const bool archive = !w->directory && has_suffix(w->path, MANIFEST_SUFFIX);
 		const enum manifest_kind kind = w->directory ? MANIFEST_DIRECTORY : archive ? MANIFEST_ARCHIVE : MANIFEST_FILE;
-		if (!manifest_add(out, archive ? name : w->path, w->path, kind, archive ? UINT64_MAX : w->nbytes))
+		char *name = archive ? manifest_original_name(w->path) : strdup(w->path);
+		if (!name || !manifest_add(out, name, w->path, kind, archive ? UINT64_MAX : w->nbytes))
 			status = fail(err, BRV_MEMORY, "no memory for a list of files");
+		free(name);
 	}
 	walk_free(&walk);
 	if (status == BRV_OK && out->count)

@@ -40,6 +40,8 @@ enum brv_status manifest_parse(const void *text, size_t nbytes, struct manifest 
 /* What the directory holds: by its manifest, or, if it has none, by what is there: X.brv is an archive of X (with .safetensors behind it if X
  * does not end so), all else a file. *has_manifest may be NULL. Whether the files are really there, shows when they are opened. */
 enum brv_status manifest_of_directory(const char *directory, struct manifest *out, bool *has_manifest, struct error *err);
+/* What an archive stands for, by its name: "x.safetensors.brv", "x.brv" and "x" -> "x.safetensors"; malloc'ed, NULL if there is no memory. */
+char *manifest_original_name(const char *archive);
 void manifest_free(struct manifest *manifest);
 
 #endif

@@ -211,3 +211,14 @@ void outfile_abandon(struct outfile *out)
 	free(out->path);
 	*out = (struct outfile){ .fd = -1, .slot = -1 };
 }
+
+enum brv_status outfile_put(const char *path, const void *bytes, size_t nbytes, bool force, struct error *err)
+{
+	struct outfile out;
+	TRY(outfile_open(&out, path, force, -1, err));
+	enum brv_status status = outfile_write(&out, bytes, nbytes, 0, err);
+	if (status == BRV_OK)
+		status = outfile_commit(&out, nbytes, err);
+	outfile_abandon(&out);
+	return status;
+}

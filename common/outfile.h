@@ -36,6 +36,9 @@ enum brv_status outfile_read(const struct outfile *out, void *bytes, size_t nbyt
  * meanwhile is refused. Whatever happens, the outfile is finished afterwards and needs no outfile_abandon() (which is harmless). */
 enum brv_status outfile_commit(struct outfile *out, uint64_t nbytes, struct error *err);
 
+/* A whole file at once. */
+enum brv_status outfile_put(const char *path, const void *bytes, size_t nbytes, bool force, struct error *err);
+
 /* Removes the temporary. Harmless after outfile_commit(), after a failed outfile_open() and twice. */
 void outfile_abandon(struct outfile *out);
 

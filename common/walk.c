@@ -33,7 +33,8 @@ char *path_join(const char *root, const char *path)
 	return asprintf(&joined, "%s/%s", root, path) < 0 ? NULL : joined;
 }
 
-char *path_real(const char *path)
+/* The real path, also of what is not there yet in a directory that is; malloc'ed, NULL and errno. */
+static char *real_path(const char *path)
 {
 	char *real = realpath(path, NULL);
 	if (real || errno != ENOENT)
@@ -44,6 +45,18 @@ char *path_real(const char *path)
 	free(directory);
 	free(parent);
 	return real;
+}
+
+int path_lies_in(const char *path, const char *root)
+{
+	char *real = real_path(path), *in = real ? realpath(root, NULL) : NULL;
+	const size_t n = in ? strlen(in) : 0;
+	const int inside = !real ? -1 : in && strncmp(real, in, n) == 0 && (real[n] == '/' || real[n] == 0 || n == 1);
+	const int number = errno;
+	free(real);
+	free(in);
+	errno = number;
+	return inside;
 }
 
 bool has_suffix(const char *text, const char *suffix)

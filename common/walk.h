@@ -32,8 +32,8 @@ int64_t walk_find(const struct walk *walk, const char *path);
 /* "root/path", malloc'ed; NULL if there is no memory. */
 char *path_join(const char *root, const char *path);
 
-/* The real path of a file or directory, which need not be there yet if its directory is; malloc'ed, NULL and errno. */
-char *path_real(const char *path);
+/* Whether a file or directory is `root` or below it, links followed: 1, 0, or -1 and errno. It need not be there yet if its directory is. */
+int path_lies_in(const char *path, const char *root);
 
 bool has_suffix(const char *text, const char *suffix);
 

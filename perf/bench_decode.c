@@ -72,12 +72,12 @@ static void bench_warm(const struct subject *subject, unsigned threads, int no_c
 	uint8_t *dst = warm(info.data_nbytes + 4096), *src = warm(info.data_nbytes + 4096);
 	const brv_call call = { .struct_nbytes = sizeof(call), .pool = pool };
 	for (unsigned r = 0; r < REPEATS; r++) {
-		double start = now();
+		double start = seconds_now();
 		memcpy(dst, src, info.data_nbytes);
-		const double copy = now() - start;
-		start = now();
+		const double copy = seconds_now() - start;
+		start = seconds_now();
 		check(brv_decode_data(archive, 0, dst, info.data_nbytes, &call, &error), subject, &error);
-		const double took = now() - start;
+		const double took = seconds_now() - start;
 		gbs[r] = (double)info.data_nbytes / took / 1e9, ratio[r] = copy / took;
 	}
 	char how[32];
@@ -115,14 +115,14 @@ static void bench_fresh(const struct subject *subject, unsigned threads, int no_
 		uint8_t *dst = fresh(info.data_nbytes);
 		if (!no_huge_pages)
 			madvise(dst, info.data_nbytes, MADV_HUGEPAGE);
-		double start = now();
+		double start = seconds_now();
 		memcpy(dst, src, info.data_nbytes);
-		const double copy = now() - start;
+		const double copy = seconds_now() - start;
 		munmap(dst, info.data_nbytes);
 		dst = fresh(info.data_nbytes);
-		start = now();
+		start = seconds_now();
 		check(brv_decode_data(archive, 0, dst, info.data_nbytes, &call, &error), subject, &error);
-		const double took = now() - start;
+		const double took = seconds_now() - start;
 		munmap(dst, info.data_nbytes);
 		gbs[r] = (double)info.data_nbytes / took / 1e9, ratio[r] = copy / took;
 	}

@@ -140,9 +140,9 @@ static bool encode_form(struct bench *b, const struct form *f, const struct kn_s
 		double t[REPEATS];
 		c->item_at = c->nbytes;
 		for (unsigned r = 0; r < REPEATS; r++) {
-			const double start = now();
+			const double start = seconds_now();
 			c->item_nbytes = encode(&args);
-			t[r] = now() - start;
+			t[r] = seconds_now() - start;
 		}
 		*seconds = median(t);
 		c->nbytes += c->item_nbytes;
@@ -232,16 +232,16 @@ static void time_dram(struct bench *b, const struct kn_set *set, const struct fo
 	double gbs[REPEATS], ratio[REPEATS];
 
 	for (unsigned r = 0; r < REPEATS; r++) {
-		double start = now();
+		double start = seconds_now();
 		for (size_t i = 0; i < chunks; i++) {
 			memcpy(b->dst + i * out, b->src + i * out, out);
 			__asm__ volatile("" ::: "memory");
 		}
-		const double copy = now() - start;
-		start = now();
+		const double copy = seconds_now() - start;
+		start = seconds_now();
 		for (size_t i = 0; i < chunks; i++)
 			run_chunk(b, set, f, c, i, scratch);
-		const double took = now() - start;
+		const double took = seconds_now() - start;
 		gbs[r] = (double)(chunks * out) / took / 1e9, ratio[r] = copy / took;
 	}
 	report(b, set, f->name, "DRAM", median(gbs), median(ratio));
@@ -254,13 +254,13 @@ static void time_l2(struct bench *b, const struct kn_set *set, const struct form
 	double copy = INFINITY, took = INFINITY;
 
 	for (size_t i = 0; i < times; i++) {
-		double start = now();
+		double start = seconds_now();
 		memcpy(b->dst, b->src, out);
 		__asm__ volatile("" ::: "memory");
-		copy = MIN(copy, now() - start);
-		start = now();
+		copy = MIN(copy, seconds_now() - start);
+		start = seconds_now();
 		run_chunk(b, set, f, c, 0, scratch);
-		took = MIN(took, now() - start);
+		took = MIN(took, seconds_now() - start);
 	}
 	report(b, set, f->name, "L2", (double)out / took / 1e9, copy / took);
 }
@@ -288,9 +288,9 @@ static void bench_form(struct bench *b, const struct kn_set *set, const struct f
 	time_l2(b, set, f, &c, scratch);
 	double copy[REPEATS];
 	for (unsigned r = 0; r < REPEATS; r++) {
-		const double start = now();
+		const double start = seconds_now();
 		memcpy(b->dst, b->src, out * chunks);
-		copy[r] = (now() - start) / (double)chunks;
+		copy[r] = (seconds_now() - start) / (double)chunks;
 	}
 	report(b, set, f->name, "encode", (double)out / seconds / 1e9, median(copy) / seconds);
 	free(c.table);

@@ -9,18 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "common/base.h"
+#include "common/seconds.h"
 
 enum { REPEATS = 7 };
-
-static inline double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Stays on the CPU that this thread is on. */
 static inline void pin(void)

@@ -74,23 +74,11 @@ static void print_help(FILE *out)
 	      out);
 }
 
-/* "brevis: FILE: text", safe to print. */
-static void print_error(const char *about, const char *text)
-{
-	fputs("brevis: ", stderr);
-	if (about) {
-		text_put_safe(stderr, about, strlen(about));
-		fputs(": ", stderr);
-	}
-	text_put_safe(stderr, text, strlen(text));
-	putc('\n', stderr);
-}
-
 static int usage_error(const char *what, const char *value)
 {
 	char text[256];
 	snprintf(text, sizeof text, "%s%s%.100s; brevis -h lists commands and options", what, value ? " " : "", value ? value : "");
-	print_error(NULL, text);
+	cli_complain(NULL, text);
 	return status_exit_code(BRV_USAGE);
 }
 
@@ -106,7 +94,7 @@ static const struct cli_command *find_command(const char *name)
 static int finish(int exit_code)
 {
 	if ((fflush(stdout) != 0 || ferror(stdout)) && exit_code == 0) {
-		print_error("stdout", strerror(errno ? errno : EIO));
+		cli_complain("stdout", strerror(errno ? errno : EIO));
 		return status_exit_code(BRV_IO);
 	}
 	return exit_code;
@@ -125,7 +113,7 @@ static int run(struct cli *cli, const struct cli_command *command, int nargs, ch
 	enum brv_status status = command->run(cli, nargs, args);
 	progress_end(&cli->progress);
 	if (status != BRV_OK)
-		print_error(cli->about, cli->err.text);
+		cli_complain(cli->about, cli->err.text);
 	cli_close(cli);
 	free(cli->owned);
 	return finish(status_exit_code(status));

@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/manifest.h"
+#include "common/text.h"
 #include "runtime/salvage.h"
 
 /* The library's status and text as the command's. */
@@ -65,6 +68,17 @@ void cli_close(struct cli *cli)
 
 bool cli_shows_progress(const struct cli *cli) { return !cli->quiet && !cli->no_progress && !cli->json; }
 
+void cli_complain(const char *about, const char *text)
+{
+	fputs("brevis: ", stderr);
+	if (about) {
+		text_put_safe(stderr, about, strlen(about));
+		fputs(": ", stderr);
+	}
+	text_put_safe(stderr, text, strlen(text));
+	putc('\n', stderr);
+}
+
 enum brv_status cli_find(struct cli *cli, const char *name, uint64_t *index)
 {
 	brv_error error;
@@ -73,33 +87,22 @@ enum brv_status cli_find(struct cli *cli, const char *name, uint64_t *index)
 
 char *cli_original_name(const char *archive)
 {
-	static const char from[] = ".brv", to[] = ".safetensors";
-	size_t n = strlen(archive);
-	char *path = malloc(n + sizeof to);
-	if (!path)
-		return NULL;
-	memcpy(path, archive, n + 1);
-	if (strcmp(archive, "-") == 0)
-		return path;
-	if (n > sizeof from - 1 && strcmp(archive + n - (sizeof from - 1), from) == 0)
-		path[n -= sizeof from - 1] = 0;
-	if (n < sizeof to - 1 || strcmp(path + n - (sizeof to - 1), to) != 0)
-		memcpy(path + n, to, sizeof to);
-	return path;
+	return strcmp(archive, "-") == 0 ? strdup(archive) : manifest_original_name(archive);
 }
 
 struct copy {
 	struct outfile *out;
 	uint64_t from, to;              /* what byte `from` of the data region becomes in the file */
-	bool failed;                    /* writing, and not decoding */
+	atomic_bool failed;             /* writing, and not decoding */
 };
 
-/* decode_sink_fn */
+/* decode_sink_fn: each thread writes what it has decoded while it is still in its cache. */
 static enum brv_status write_part(void *context, const void *bytes, size_t nbytes, uint64_t offset, struct error *err)
 {
 	struct copy *copy = context;
 	const enum brv_status status = outfile_write(copy->out, bytes, nbytes, copy->to + (offset - copy->from), err);
-	copy->failed |= status != BRV_OK;
+	if (status != BRV_OK)
+		atomic_store(&copy->failed, true);
 	return status;
 }
 
@@ -110,11 +113,11 @@ enum brv_status cli_copy(struct cli *cli, struct outfile *out, uint64_t offset, 
 	struct copy copy = { .out = out, .from = offset, .to = out_offset };
 	const struct decode_range range = { .offset = offset, .nbytes = nbytes };
 	const struct decode_call call = {
-		.range = &range, .nranges = 1, .sink = write_part, .sink_context = &copy, .ordered = true, .pool = cli->pool,
+		.range = &range, .nranges = 1, .sink = write_part, .sink_context = &copy, .ordered = out->sequential, .pool = cli->pool,
 		.progress = progress_update, .progress_context = &cli->progress,
 	};
 	const enum brv_status status = decode_data(cli->archive, &call, &cli->err);
-	if (copy.failed)
+	if (atomic_load(&copy.failed))
 		cli->about = cli->target;
 	return status;
 }

@@ -48,6 +48,9 @@ enum brv_status cli_open(struct cli *cli, const char *file);
 void cli_close_archive(struct cli *cli);
 void cli_close(struct cli *cli); /* everything */
 
+/* "brevis: ABOUT: text" on stderr, safe to print; about may be NULL. */
+void cli_complain(const char *about, const char *text);
+
 /* Whether a progress line is wanted. */
 bool cli_shows_progress(const struct cli *cli);
 
@@ -58,7 +61,7 @@ enum brv_status cli_find(struct cli *cli, const char *name, uint64_t *index);
  * "x.safetensors", "-" -> "-". malloc'd; NULL if there is no memory. */
 char *cli_original_name(const char *archive);
 
-/* Bytes offset .. offset + nbytes - 1 of the data region, decoded and written to `out` at out_offset, in bounded memory, in order. */
+/* Bytes offset .. offset + nbytes - 1 of the data region, decoded and written to `out` from out_offset on, in bounded memory, in order if `out` is sequential. */
 enum brv_status cli_copy(struct cli *cli, struct outfile *out, uint64_t offset, uint64_t nbytes, uint64_t out_offset);
 
 #endif

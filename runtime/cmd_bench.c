@@ -8,10 +8,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/pool.h"
+#include "common/seconds.h"
 #include "common/temporary.h"
 #include "runtime/cli_dir.h"
 #include "runtime/decode.h"
@@ -26,18 +26,10 @@ struct ground {
 	uint8_t *bytes;                 /* the archive; NULL: it is decoded from its file */
 	brv_archive *memory;            /* opened on bytes, or cli->archive */
 	uint8_t *dst, *src;             /* bench->nbytes each, written to */
-	int out, copy;                  /* files without names */
+	struct outfile out, copy;       /* files without names */
 	struct pool *team[BENCH_MAX_ROWS];      /* by row: plain threads for memcpy */
 	brv_pool *pool[BENCH_MAX_ROWS];         /* by row */
-	uint64_t seen;                  /* what keeps the compiler from leaving out reads */
 };
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* --- The runs. --- */
 
@@ -65,19 +57,13 @@ static enum brv_status run_memcpy(struct ground *g, unsigned i, const struct ben
 
 static enum brv_status run_read(struct ground *g, unsigned i, const struct bench_row *row)
 {
-	const int fd = g->bench->cli->fd;
+	struct cli *cli = g->bench->cli;
 	(void)i;
-	if (g->bench->cli->drop_cache)
-		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	for (uint64_t at = 0; at < row->nbytes;) {
-		const ssize_t n = pread(fd, g->src, MIN((uint64_t)COPY_NBYTES, g->bench->nbytes), (off_t)at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? fail_errno(&g->bench->cli->err, "cannot read") : fail(&g->bench->cli->err, BRV_DAMAGED, "it became shorter");
-		at += (uint64_t)n;
-		g->seen += g->src[0];
-	}
+	if (cli->drop_cache)
+		posix_fadvise(cli->fd, 0, 0, POSIX_FADV_DONTNEED);
+	const uint64_t part = MIN((uint64_t)COPY_NBYTES, g->bench->nbytes);
+	for (uint64_t at = 0; at < row->nbytes; at += part)
+		TRY(source_read(&cli->archive->source, at, g->src, MIN(part, row->nbytes - at), &cli->err));
 	return BRV_OK;
 }
 
@@ -90,32 +76,28 @@ static enum brv_status run_decode(struct ground *g, unsigned i, const struct ben
 	return decode_data(g->memory, &call, &g->bench->cli->err);
 }
 
-static enum brv_status write_part(int fd, const uint8_t *bytes, size_t nbytes, uint64_t offset, struct error *err)
+/* Several threads may come here at once; if they fail, all say the same. */
+static enum brv_status write_scratch(struct ground *g, struct outfile *file, const uint8_t *bytes, size_t nbytes, uint64_t offset, struct error *err)
 {
-	while (nbytes) {
-		const ssize_t n = pwrite(fd, bytes, nbytes, (off_t)offset);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return fail_errno(err, "cannot write a temporary file (in TMPDIR)");
-		bytes += n, nbytes -= (size_t)n, offset += (size_t)n;
-	}
-	return BRV_OK;
+	const enum brv_status status = outfile_write(file, bytes, nbytes, offset, err);
+	if (status != BRV_OK)
+		g->bench->cli->about = "a temporary file in TMPDIR";
+	return status;
 }
 
 static enum brv_status run_write(struct ground *g, unsigned i, const struct bench_row *row)
 {
 	(void)i;
 	for (uint64_t at = 0; at < row->nbytes; at += COPY_NBYTES)
-		TRY(write_part(g->out, g->dst + at, MIN(row->nbytes - at, (uint64_t)COPY_NBYTES), at, &g->bench->cli->err));
+		TRY(write_scratch(g, &g->out, g->dst + at, MIN(row->nbytes - at, (uint64_t)COPY_NBYTES), at, &g->bench->cli->err));
 	return BRV_OK;
 }
 
 /* decode_sink_fn */
 static enum brv_status sink(void *context, const void *bytes, size_t nbytes, uint64_t offset, struct error *err)
 {
-	const struct ground *g = context;
-	return write_part(g->out, bytes, nbytes, offset, err);
+	struct ground *g = context;
+	return write_scratch(g, &g->out, bytes, nbytes, offset, err);
 }
 
 static enum brv_status run_unpack(struct ground *g, unsigned i, const struct bench_row *row)
@@ -130,15 +112,13 @@ static enum brv_status run_unpack(struct ground *g, unsigned i, const struct ben
 
 static enum brv_status run_copy(struct ground *g, unsigned i, const struct bench_row *row)
 {
+	struct error *err = &g->bench->cli->err;
+	const uint64_t part = MIN((uint64_t)COPY_NBYTES, g->bench->nbytes);
 	(void)i;
-	for (uint64_t at = 0; at < row->nbytes;) {
-		const ssize_t n = pread(g->out, g->src, MIN(MIN((uint64_t)COPY_NBYTES, g->bench->nbytes), row->nbytes - at), (off_t)at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return fail_errno(&g->bench->cli->err, "cannot read a temporary file back");
-		TRY(write_part(g->copy, g->src, (size_t)n, at, &g->bench->cli->err));
-		at += (uint64_t)n;
+	for (uint64_t at = 0, n; at < row->nbytes; at += n) {
+		n = MIN(part, row->nbytes - at);
+		TRY(outfile_read(&g->out, g->src, n, at, err));
+		TRY(write_scratch(g, &g->copy, g->src, n, at, err));
 	}
 	return BRV_OK;
 }
@@ -152,14 +132,14 @@ static enum brv_status (*const runs[BENCH_PHASES])(struct ground *, unsigned, co
 static enum brv_status run_row(struct ground *g, unsigned i, unsigned round)
 {
 	struct bench_row *row = &g->bench->row[i];
-	const int file = row->phase == BENCH_WRITE || row->phase == BENCH_UNPACK ? g->out : row->phase == BENCH_COPY ? g->copy : -1;
+	const int file = row->phase == BENCH_WRITE || row->phase == BENCH_UNPACK ? g->out.fd : row->phase == BENCH_COPY ? g->copy.fd : -1;
 	if (file >= 0 && TEMP_FAILURE_RETRY(ftruncate(file, 0)) != 0)
 		return fail_errno(&g->bench->cli->err, "cannot empty a temporary file");
 	if (row->phase == BENCH_UNPACK && g->bench->cli->drop_cache)
 		posix_fadvise(g->bench->cli->fd, 0, 0, POSIX_FADV_DONTNEED);
-	const double start = now();
+	const double start = seconds_now();
 	TRY(runs[row->phase](g, i, row));
-	row->seconds[round] = now() - start;
+	row->seconds[round] = seconds_now() - start;
 	return BRV_OK;
 }
 
@@ -227,14 +207,7 @@ static enum brv_status hold_archive(struct ground *g)
 	g->bytes = malloc(nbytes + 1);
 	if (!g->bytes)
 		return fail(&b->cli->err, BRV_MEMORY, "no memory for the archive");
-	for (uint64_t at = 0; at < nbytes;) {
-		const ssize_t n = pread(b->cli->fd, g->bytes + at, nbytes - at, (off_t)at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? fail_errno(&b->cli->err, "cannot read") : fail(&b->cli->err, BRV_DAMAGED, "it became shorter");
-		at += (uint64_t)n;
-	}
+	TRY(source_read(&b->cli->archive->source, 0, g->bytes, nbytes, &b->cli->err));
 	return take(b, brv_open_memory(g->bytes, nbytes, &options, &g->memory, &error), &error);
 }
 
@@ -248,8 +221,8 @@ static enum brv_status make_ground(struct ground *g)
 		return fail(&b->cli->err, BRV_MEMORY, "no memory for %llu bytes twice", (unsigned long long)b->nbytes);
 	memset(g->dst, 1, b->nbytes);
 	memset(g->src, 2, b->nbytes);
-	g->out = temporary_unnamed(NULL), g->copy = temporary_unnamed(NULL);
-	if (g->out < 0 || g->copy < 0)
+	g->out.fd = temporary_unnamed(NULL), g->copy.fd = temporary_unnamed(NULL);
+	if (g->out.fd < 0 || g->copy.fd < 0)
 		return fail_errno(&b->cli->err, "cannot create a temporary file (in TMPDIR)");
 	add_rows(b);
 	for (unsigned i = 0; i < b->nrows; i++) {
@@ -270,10 +243,10 @@ static void free_ground(struct ground *g)
 	}
 	if (g->bytes && g->memory != g->bench->cli->archive)
 		brv_close(g->memory);
-	if (g->out >= 0)
-		close(g->out);
-	if (g->copy >= 0)
-		close(g->copy);
+	if (g->out.fd >= 0)
+		close(g->out.fd);
+	if (g->copy.fd >= 0)
+		close(g->copy.fd);
 	free(g->bytes);
 	free(g->dst);
 	free(g->src);
@@ -356,7 +329,7 @@ enum brv_status cmd_bench(struct cli *cli, int nargs, char **args)
 	struct bench *bench = calloc(1, sizeof(*bench));
 	if (!bench)
 		return fail(&cli->err, BRV_MEMORY, "out of memory");
-	struct ground ground = { .bench = bench, .out = -1, .copy = -1 };
+	struct ground ground = { .bench = bench, .out = { .fd = -1 }, .copy = { .fd = -1 } };
 	bench->cli = cli;
 	bench->repeats = cli->repeats ? cli->repeats : DEFAULT_REPEATS;
 	bench->max_threads = brv_pool_threads(cli->pool);

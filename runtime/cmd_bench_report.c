@@ -122,7 +122,6 @@ static bool may_replace(const char *path)
 static enum brv_status write_metrics(const struct bench *b, const char *path)
 {
 	struct buffer text = { 0 };
-	struct outfile out;
 	add_size(b, &text, "brevis_archive_bytes", "Size of the archive.", b->info.archive_nbytes);
 	add_size(b, &text, "brevis_file_bytes", "Size of the file that the archive stands for.", b->info.file_nbytes);
 	add_metric(b, &text, "brevis_bench_seconds", "Median time of a run.", true);
@@ -132,13 +131,8 @@ static enum brv_status write_metrics(const struct bench *b, const char *path)
 		buffer_free(&text);
 		return fail(&b->cli->err, BRV_USAGE, "the file exists already and holds something else; -f overwrites it");
 	}
-	enum brv_status status = text.failed ? fail(&b->cli->err, BRV_MEMORY, "out of memory") : outfile_open(&out, path, true, -1, &b->cli->err);
-	if (status == BRV_OK) {
-		status = outfile_write(&out, text.data, text.nbytes, 0, &b->cli->err);
-		if (status == BRV_OK)
-			status = outfile_commit(&out, text.nbytes, &b->cli->err);
-		outfile_abandon(&out);
-	}
+	const enum brv_status status = text.failed ? fail(&b->cli->err, BRV_MEMORY, "out of memory") :
+						     outfile_put(path, text.data, text.nbytes, true, &b->cli->err);
 	buffer_free(&text);
 	return status;
 }

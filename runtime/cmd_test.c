@@ -54,17 +54,6 @@ static enum brv_status test_entry(struct cli *cli, const struct cli_dir *dir, co
 	return test_archive(cli);
 }
 
-/* "brevis: FILE: why", of an entry that is lost while others are still looked at. */
-static void tell_lost(struct cli *cli)
-{
-	progress_end(&cli->progress);
-	fputs("brevis: ", stderr);
-	text_put_safe(stderr, cli->about, strlen(cli->about));
-	fputs(": ", stderr);
-	text_put_safe(stderr, cli->err.text, strlen(cli->err.text));
-	fputc('\n', stderr);
-}
-
 static enum brv_status test_entries(struct cli *cli, const struct cli_dir *dir)
 {
 	uint64_t nfiles = 0, nlost = 0;
@@ -74,8 +63,11 @@ static enum brv_status test_entries(struct cli *cli, const struct cli_dir *dir)
 		nfiles += entry->kind == MANIFEST_FILE;
 		if (status != BRV_OK && (!cli->keep_going || (status != BRV_DAMAGED && status != BRV_VERSION && status != BRV_IO)))
 			return status;
-		if (status != BRV_OK)
-			tell_lost(cli), nlost++;
+		if (status == BRV_OK)
+			continue;
+		progress_end(&cli->progress);
+		cli_complain(cli->about, cli->err.text);
+		nlost++;
 	}
 	cli->about = dir->path;
 	if (nlost)

@@ -1,29 +1,11 @@
 /* cmd_unpack.c: `brevis unpack`: the checkpoint back as a file. SPDX-License-Identifier: Apache-2.0 */
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "common/text.h"
 #include "runtime/cli_dir.h"
-#include "runtime/decode.h"
 #include "runtime/cmd_unpack.h"
-
-struct target {
-	struct outfile *out;
-	uint64_t data_at;               /* where the data region begins in the file */
-	atomic_bool failed;             /* writing, and not decoding */
-};
-
-/* decode_sink_fn: each thread writes what it has decoded while it is still in its cache. */
-static enum brv_status write_part(void *context, const void *bytes, size_t nbytes, uint64_t offset, struct error *err)
-{
-	struct target *target = context;
-	enum brv_status status = outfile_write(target->out, bytes, nbytes, target->data_at + offset, err);
-	if (status != BRV_OK)
-		atomic_store(&target->failed, true);
-	return status;
-}
 
 static enum brv_status write_header(struct cli *cli, struct outfile *out, const brv_info *info)
 {
@@ -34,29 +16,13 @@ static enum brv_status write_header(struct cli *cli, struct outfile *out, const 
 	return outfile_write(out, brv_header(cli->archive), info->header_nbytes, 8, &cli->err);
 }
 
-static enum brv_status write_data(struct cli *cli, struct outfile *out, const brv_info *info)
-{
-	struct target target = { .out = out, .data_at = 8 + info->header_nbytes };
-	if (out->sequential)
-		return cli_copy(cli, out, 0, info->data_nbytes, target.data_at);
-	const struct decode_range all = { .nbytes = info->data_nbytes };
-	const struct decode_call call = {
-		.range = &all, .nranges = 1, .sink = write_part, .sink_context = &target, .pool = cli->pool,
-		.progress = progress_update, .progress_context = &cli->progress,
-	};
-	enum brv_status status = decode_data(cli->archive, &call, &cli->err);
-	if (status != BRV_OK && atomic_load(&target.failed))
-		cli->about = cli->target;
-	return status;
-}
-
 /* Header, data, commit; cli->about is the file that a failure is about. */
 static enum brv_status write_file(struct cli *cli, struct outfile *out, const brv_info *info)
 {
 	cli->about = cli->target;
 	TRY(write_header(cli, out, info));
 	cli->about = cli->file;
-	TRY(write_data(cli, out, info));
+	TRY(cli_copy(cli, out, 0, info->data_nbytes, 8 + info->header_nbytes));
 	cli->about = cli->target;
 	return outfile_commit(out, info->file_nbytes, &cli->err);
 }

@@ -18,12 +18,9 @@ struct position {
 	uint64_t chunk;
 };
 
-/* The chunk that byte `offset` of the data region lies in, or, with `from`, the first that begins there or later. The last
- * position is behind all chunks. */
-static struct position locate(const struct brv_archive *archive, uint64_t offset, bool from)
+uint64_t tensor_at(const struct brv_archive *archive, uint64_t offset)
 {
-	const struct view *view = &archive->view;
-	uint64_t low = 0, high = view->ntensors;
+	uint64_t low = 0, high = archive->view.ntensors;
 	while (high - low > 1) {
 		uint64_t middle = (low + high) / 2;
 		if (tensor_stream(archive, middle)->data_offset <= offset)
@@ -31,7 +28,14 @@ static struct position locate(const struct brv_archive *archive, uint64_t offset
 		else
 			high = middle;
 	}
-	const struct stream *stream = tensor_stream(archive, low);
+	return low;
+}
+
+/* The chunk that byte `offset` of the data region lies in, or, with `from`, the first that begins there or later. The last
+ * position is behind all chunks. */
+static struct position locate(const struct brv_archive *archive, uint64_t offset, bool from)
+{
+	const struct stream *stream = tensor_stream(archive, tensor_at(archive, offset));
 	uint64_t chunk_nbytes = stream->chunk_words * word_nbytes(stream->width), k = (offset - stream->data_offset) / chunk_nbytes;
 	if (from && (offset - stream->data_offset) % chunk_nbytes)
 		k++;

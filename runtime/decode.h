@@ -28,6 +28,9 @@ struct decode_call {
 };
 enum brv_status decode_data(struct brv_archive *archive, const struct decode_call *call, struct error *err);
 
+/* The tensor that byte `offset` of the data region lies in: the last that begins there or before it. */
+uint64_t tensor_at(const struct brv_archive *archive, uint64_t offset);
+
 /* For caches: the data region falls into pieces of about 1 MiB that are whole chunks, so that no chunk is decoded for two of them. The piece
  * that byte `offset` of the data region lies in is bytes *low .. *high - 1. */
 void decode_piece(const struct brv_archive *archive, uint64_t offset, uint64_t *low, uint64_t *high);

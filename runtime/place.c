@@ -20,6 +20,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "common/cpus.h"
+
 /* LARGE: outputs from here on hold at least one whole huge page, wherever they begin. */
 enum { HUGE_NBYTES = 2 << 20, LARGE_NBYTES = 2 * HUGE_NBYTES };
 
@@ -192,12 +194,8 @@ struct place *place_plan(struct hwloc_topology *topology, const struct hwloc_bit
 /* True if the kernel knows of one memory node only, which saves the reading of the topology. */
 static bool one_node(void)
 {
-	char list[64] = "";
-	FILE *file = fopen("/sys/devices/system/node/has_memory", "re");
-	bool several = file && fgets(list, sizeof list, file) && strpbrk(list, "-,");
-	if (file)
-		fclose(file);
-	return !several;
+	char list[64];
+	return !read_line("/sys/devices/system/node/has_memory", list, sizeof list) || !strpbrk(list, "-,");
 }
 
 struct place *alloc_place(brv_numa mode, unsigned threads)
@@ -285,12 +283,8 @@ void *alloc_big(size_t nbytes)
 /* NULL: huge pages are to be had. */
 static const char *no_huge_pages(void)
 {
-	char line[128] = "";
-	FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
-	bool known = file && fgets(line, sizeof line, file);
-	if (file)
-		fclose(file);
-	if (!known)
+	char line[128];
+	if (!read_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line))
 		return "the kernel shows none";
 	if (strstr(line, "[never]"))
 		return "switched off in /sys/kernel/mm/transparent_hugepage/enabled";

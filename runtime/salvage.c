@@ -43,20 +43,6 @@ static enum brv_status decode_part(struct cli *cli, uint64_t offset, uint8_t *ds
 	return decode_data(cli->archive, &call, err);
 }
 
-/* The tensor that byte `offset` of the data region lies in: the last that begins there or before it. */
-static uint64_t tensor_at(const struct brv_archive *archive, uint64_t offset)
-{
-	uint64_t low = 0, high = archive->view.ntensors;
-	while (high - low > 1) {
-		uint64_t middle = (low + high) / 2;
-		if (tensor_stream(archive, middle)->data_offset <= offset)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* Chunk by chunk; status other than damage ends it. */
 static enum brv_status salvage_chunks(struct cli *cli, uint64_t offset, uint8_t *dst, uint64_t nbytes)
 {

@@ -67,23 +67,6 @@ enum brv_status index_parse(const char *path, const void *text, size_t nbytes, s
 	return status;
 }
 
-static enum brv_status read_text(int fd, struct buffer *text, struct error *err)
-{
-	for (;;) {
-		uint8_t *part = buffer_grow(text, 1 << 16);
-		if (!part)
-			return fail(err, BRV_MEMORY, "no memory for an index");
-		const ssize_t n = read(fd, part, 1 << 16);
-		text->nbytes -= (1 << 16) - (size_t)MAX(n, 0);
-		if (n < 0 && errno != EINTR)
-			return fail_errno(err, "cannot read");
-		if (n == 0)
-			return BRV_OK;
-		if (text->nbytes > MAX_NBYTES)
-			return fail(err, BRV_LIMIT, "an index of more than %d bytes", (int)MAX_NBYTES);
-	}
-}
-
 enum brv_status index_load(const char *directory, const char *path, struct shard_index *out, struct error *err)
 {
 	struct buffer text = { 0 };
@@ -95,7 +78,7 @@ enum brv_status index_load(const char *directory, const char *path, struct shard
 	free(full);
 	if (fd < 0)
 		return status;
-	status = read_text(fd, &text, err);
+	status = read_all(fd, MAX_NBYTES, &text, err);
 	close(fd);
 	if (status == BRV_OK)
 		status = index_parse(path, text.data, text.nbytes, out, err);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -229,19 +228,13 @@ static bool may_replace(const char *path)
 
 enum brv_status prior_save(const struct prior *prior, const char *path, bool force, struct error *err)
 {
-	struct outfile out;
 	if (!force && !may_replace(path))
 		return fail(err, BRV_USAGE, "%.150s: the file exists already and is no prior; -f overwrites it", path);
 	struct error why = { "" };
 	struct buffer text = { 0 };
 
-	enum brv_status status = prior_text(prior, &text) ? outfile_open(&out, path, true, -1, &why) :
-							    fail(&why, BRV_MEMORY, "no memory for a prior");
-	if (status == BRV_OK) {
-		status = outfile_write(&out, text.data, text.nbytes, 0, &why);
-		status = status == BRV_OK ? outfile_commit(&out, text.nbytes, &why) : status;
-		outfile_abandon(&out);
-	}
+	const enum brv_status status = prior_text(prior, &text) ? outfile_put(path, text.data, text.nbytes, true, &why) :
+								  fail(&why, BRV_MEMORY, "no memory for a prior");
 	buffer_free(&text);
 	return status == BRV_OK ? BRV_OK : fail(err, status, "%.100s: %s", path, why.text);
 }

@@ -6,10 +6,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "common/outfile.h"
 #include "common/pool.h"
+#include "common/seconds.h"
 #include "synth/compare.h"
 #include "synth/emit.h"
 #include "synth/learn.h"
@@ -49,13 +49,6 @@ struct job {
 	struct error *err;
 };
 
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void read_item(void *context, uint64_t i, unsigned worker)
 {
 	struct job *job = context;
@@ -77,7 +70,7 @@ static void search_item(void *context, uint64_t i, unsigned worker)
 {
 	struct job *job = context;
 	struct item *item = &job->item[i];
-	const double start = now();
+	const double start = seconds_now();
 	(void)worker;
 
 	if (item->same.whole)
@@ -92,7 +85,7 @@ static void search_item(void *context, uint64_t i, unsigned worker)
 		item->status = BRV_MEMORY;
 	if (item->status != BRV_OK)
 		fail(&item->err, item->status, "no memory to search a tensor of %llu bytes", (unsigned long long)item->tensor->nbytes);
-	item->seconds += now() - start;
+	item->seconds += seconds_now() - start;
 }
 
 static void encode_item(void *context, uint64_t i, unsigned worker)
@@ -395,7 +388,7 @@ enum brv_status synth_file(const char *in, const char *out, const struct synth_o
 {
 	struct job job = { .options = options, .report = report, .err = err };
 	struct prior *prior = alloc_prior();
-	const double start = now();
+	const double start = seconds_now();
 
 	memset(report, 0, sizeof(*report));
 	enum brv_status status = prior ? alloc_pool(options->threads, &job.pool, err) : fail(err, BRV_MEMORY, "no memory");
@@ -417,6 +410,6 @@ enum brv_status synth_file(const char *in, const char *out, const struct synth_o
 	free_same(job.same);
 	free_pool(job.pool);
 	free_prior(prior);
-	report->seconds = now() - start;
+	report->seconds = seconds_now() - start;
 	return status;
 }

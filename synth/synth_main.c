@@ -282,17 +282,6 @@ static bool ends_in_dots(const char *path)
 	return (n == 0 || path[n - 1] == '/') && end - n <= 2;
 }
 
-/* Whether a file that is to be written is the input, or would be in it. */
-static bool lies_in(const char *file, const char *input)
-{
-	char *real = path_real(file), *in = realpath(input, NULL);
-	const size_t n = in ? strlen(in) : 0;
-	const bool inside = real && in && !strncmp(real, in, n) && (real[n] == 0 || real[n] == '/' || n == 1);
-	free(real);
-	free(in);
-	return inside;
-}
-
 static int run(struct command *c)
 {
 	struct synth_report report;
@@ -347,7 +336,7 @@ int main(int argc, char **argv)
 		return bad_usage("--learn-only compresses nothing: it takes no --prior, -o, --shard or --explain%s", NULL);
 	if (c.directory && c.out ? !strcmp(c.out, "-") : c.directory && !c.options.learn_only && ends_in_dots(c.in))
 		return bad_usage("\"%s\" is a directory: use -o DIRECTORY", c.in);
-	if (c.options.prior_out && lies_in(c.options.prior_out, c.in))
+	if (c.options.prior_out && path_lies_in(c.options.prior_out, c.in) > 0)
 		return bad_usage("--save-prior \"%s\": the input is never changed", c.options.prior_out);
 	char *out = c.out ? NULL : default_output(c.in, c.directory);
 	if (!c.out && !out)

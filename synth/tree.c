@@ -99,6 +99,21 @@ static enum brv_status find_work(struct tree *t, bool *work)
 	return BRV_OK;
 }
 
+static enum brv_status learn_from(struct tree *t, const struct shard *shard, struct learner *learner)
+{
+	struct checkpoint c;
+	char *path = tree_place(t, t->in, shard->path, "");
+	if (!path)
+		return tree_no_memory(t);
+	enum brv_status status = checkpoint_open(path, &c, t->err);
+	if (status == BRV_OK) {
+		status = learner_add(learner, &c, t->err);
+		checkpoint_close(&c);
+	}
+	free(path);
+	return status;
+}
+
 /* One prior for the whole directory, learned by every job from the same tensors. */
 static enum brv_status find_prior(struct tree *t)
 {
@@ -116,7 +131,7 @@ static enum brv_status find_prior(struct tree *t)
 	TRY(learner_start(&learner, &plan, t->prior, t->err));
 	enum brv_status status = BRV_OK;
 	for (size_t i = 0; status == BRV_OK && i < t->nshards; i++)
-		status = tree_check_shard(t, &t->shard[i], &learner);
+		status = learn_from(t, &t->shard[i], &learner);
 	learner_end(&learner);
 	if (status == BRV_OK)
 		t->report->about[0] = 0;

@@ -31,18 +31,11 @@ static enum brv_status check_names(struct tree *t)
 
 static enum brv_status check_output(struct tree *t)
 {
-	char *in = realpath(t->in, NULL), *out = path_real(t->out);
-	const size_t n = in ? strlen(in) : 0;
-	enum brv_status status = BRV_OK;
-	if (!out) {
-		t->report->about_output = true;
-		status = fail_errno(t->err, "cannot look at the output's directory");
-	} else if (in && strncmp(in, out, n) == 0 && (out[n] == '/' || out[n] == 0 || n == 1)) {
-		status = fail(t->err, BRV_USAGE, "the output lies inside the input");
-	}
-	free(in);
-	free(out);
-	return status;
+	const int inside = path_lies_in(t->out, t->in);
+	t->report->about_output = inside < 0;
+	if (inside < 0)
+		return fail_errno(t->err, "cannot look at the output's directory");
+	return inside ? fail(t->err, BRV_USAGE, "the output lies inside the input") : BRV_OK;
 }
 
 static enum brv_status load_indexes(struct tree *t)
@@ -70,7 +63,7 @@ static void warn_stale(struct tree *t, const char *path)
 }
 
 /* The header of a shard, and what the indexes say of it. */
-enum brv_status tree_check_shard(struct tree *t, struct shard *shard, struct learner *learner)
+static enum brv_status check_shard(struct tree *t, struct shard *shard)
 {
 	struct checkpoint c;
 	bool expected = false, named = false;
@@ -86,12 +79,10 @@ enum brv_status tree_check_shard(struct tree *t, struct shard *shard, struct lea
 			named |= here;
 			expected |= index_is_beside(&t->index[i], shard->path);
 		}
-		if (status == BRV_OK && learner)
-			status = learner_add(learner, &c, t->err);
 		checkpoint_close(&c);
 	}
 	free(path);
-	if (status == BRV_OK && expected && !named && !learner)
+	if (status == BRV_OK && expected && !named)
 		warn_stale(t, shard->path);
 	return status;
 }
@@ -107,7 +98,7 @@ static enum brv_status check_shards(struct tree *t)
 		if (e->directory || !has_suffix(e->path, ".safetensors"))
 			continue;
 		t->shard[n].path = e->path;
-		TRY(tree_check_shard(t, &t->shard[n++], NULL));
+		TRY(check_shard(t, &t->shard[n++]));
 	}
 	return BRV_OK;
 }

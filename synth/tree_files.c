@@ -84,17 +84,6 @@ static enum brv_status look_at_output(const char *out, const char *list, const s
 	return status;
 }
 
-static enum brv_status write_text(const char *path, const struct buffer *text, bool force, struct error *err)
-{
-	struct outfile out;
-	TRY(outfile_open(&out, path, force, -1, err));
-	enum brv_status status = outfile_write(&out, text->data, text->nbytes, 0, err);
-	if (status == BRV_OK)
-		status = outfile_commit(&out, text->nbytes, err);
-	outfile_abandon(&out);
-	return status;
-}
-
 /* Makes the output directory, and the list in it. */
 static enum brv_status put_text(struct tree *t, const struct buffer *text)
 {
@@ -108,7 +97,7 @@ static enum brv_status put_text(struct tree *t, const struct buffer *text)
 	if (status == BRV_OK && found == OUTPUT_OTHER && !t->options->force)
 		status = fail(t->err, BRV_USAGE, "the directory is there already and holds something else; -f writes into it");
 	else if (status == BRV_OK && found != OUTPUT_SAME)
-		status = write_text(list, text, t->options->force, t->err);
+		status = outfile_put(list, text->data, text->nbytes, t->options->force, t->err);
 	/* Another job may have been quicker, with the same list. */
 	if (status == BRV_USAGE && found == OUTPUT_EMPTY && look_at_output(t->out, list, text, &now, NULL) == BRV_OK && now == OUTPUT_SAME)
 		status = BRV_OK;

@@ -39,9 +39,6 @@ enum brv_status tree_no_memory(struct tree *tree);
 /* tree_check.c: nothing is written before these have passed. Fills in walk, index, shard. */
 enum brv_status tree_check(struct tree *tree);
 
-/* The header of a shard against the indexes, and, if learner is not NULL, what is learned from its tensors. */
-enum brv_status tree_check_shard(struct tree *tree, struct shard *shard, struct learner *learner);
-
 /* tree_files.c: the list, written first; the directories; the files that are carried over. */
 enum brv_status tree_put_list(struct tree *tree);
 enum brv_status tree_make_directories(struct tree *tree);
