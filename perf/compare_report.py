@@ -38,13 +38,18 @@ def ratio(result):
     return result["coded"] / result["nbytes"]
 
 
-def ratio_cell(result, best):
+def without_figure(result):
+    """What a cell says that has no figure, or None."""
     if not result:
         return ""
     if result["outcome"] != "ok":
         return FAILED[result["outcome"]]
-    if result["equal"] == "no":
-        return "WRONG"
+    return "WRONG" if result["equal"] == "no" else None
+
+
+def ratio_cell(result, best):
+    if (text := without_figure(result)) is not None:
+        return text
     cell = number(ratio(result))
     return (f"**{cell}**" if best else cell) + " (t)" * (result["equal"] == "tensors")
 
@@ -57,12 +62,8 @@ def ratios(results, codecs, files):
 
 
 def speed_cell(result, what):
-    if not result:
-        return ""
-    if result["outcome"] != "ok":
-        return FAILED[result["outcome"]]
-    if result["equal"] == "no":
-        return "WRONG"
+    if (text := without_figure(result)) is not None:
+        return text
     if not result[what]:
         return "slow"
     fraction = result[what]["of_memcpy"]

@@ -195,14 +195,22 @@ static PyObject *archive_tensor(PyObject *self, PyObject *args)
 	return tensor;
 }
 
+/* archive_use(), and what there is to know of the archive. */
+static const brv_archive *use_with_info(PyObject *self, brv_info *info)
+{
+	const brv_archive *archive = archive_use(self);
+	if (archive)
+		brv_get_info(archive, info);
+	return archive;
+}
+
 static PyObject *archive_tensors(PyObject *self, PyObject *unused)
 {
 	brv_info info;
 	(void)unused;
-	const brv_archive *archive = archive_use(self);
+	const brv_archive *archive = use_with_info(self, &info);
 	if (!archive)
 		return NULL;
-	brv_get_info(archive, &info);
 	PyObject *list = PyList_New((Py_ssize_t)info.tensor_count);
 	for (uint64_t i = 0; list && i < info.tensor_count; i++) {
 		PyObject *tensor = describe_tensor(archive, i);
@@ -230,10 +238,9 @@ static PyObject *archive_header(PyObject *self, PyObject *unused)
 {
 	brv_info info;
 	(void)unused;
-	const brv_archive *archive = archive_use(self);
+	const brv_archive *archive = use_with_info(self, &info);
 	if (!archive)
 		return NULL;
-	brv_get_info(archive, &info);
 	PyObject *header = PyBytes_FromStringAndSize(brv_header(archive), (Py_ssize_t)info.header_nbytes);
 	archive_unuse(self);
 	return header;
@@ -243,10 +250,9 @@ static PyObject *archive_info(PyObject *self, PyObject *unused)
 {
 	brv_info info;
 	(void)unused;
-	const brv_archive *archive = archive_use(self);
+	const brv_archive *archive = use_with_info(self, &info);
 	if (!archive)
 		return NULL;
-	brv_get_info(archive, &info);
 	archive_unuse(self);
 	return Py_BuildValue("{sKsKsKsKsI}", "tensor_count", (unsigned long long)info.tensor_count,
 			     "data_nbytes", (unsigned long long)info.data_nbytes, "file_nbytes", (unsigned long long)info.file_nbytes,

@@ -9,8 +9,7 @@ import pickle
 import random
 import sys
 
-from pyarchives import ROOT, bf16_weights, check, contents, every_type, f32_weights, make, noise, raises, small_model
-from tap import Suite
+from pyarchives import ROOT, bf16_weights, check, contents, every_type, f32_weights, make, noise, raises, run_cases, small_model
 
 import numpy as np
 
@@ -287,25 +286,20 @@ def fuzz_corpus(_):
     check(len(seeds) > 10, "no seeds")
 
 
-def main():
-    suite = Suite()
-    for what, test in (
-        ("one exception class for each exit code; they survive pickle", lambda _: classes()),
-        ("opening", opening),
-        ("asking for what is not there", asking),
-        ("buffers that do not fit", buffers),
-        ("a closed file", closed),
-        ("garbage, truncation and flipped bits", damage),
-        ("no result from a damaged archive", half_filled),
-        ("the fuzzers' seeds", fuzz_corpus),
-        ("shapes beyond NumPy", legal_but_large),
-        ("foreign types", foreign_types),
-        ("headers that are no JSON", headers),
-    ):
-        with suite.case(f"python, errors: {what}") as scratch:
-            test(scratch)
-    return suite.end()
+CASES = (
+    ("one exception class for each exit code; they survive pickle", lambda _: classes()),
+    ("opening", opening),
+    ("asking for what is not there", asking),
+    ("buffers that do not fit", buffers),
+    ("a closed file", closed),
+    ("garbage, truncation and flipped bits", damage),
+    ("no result from a damaged archive", half_filled),
+    ("the fuzzers' seeds", fuzz_corpus),
+    ("shapes beyond NumPy", legal_but_large),
+    ("foreign types", foreign_types),
+    ("headers that are no JSON", headers),
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases("python, errors", CASES))

@@ -14,8 +14,7 @@ import time
 import tracemalloc
 import weakref
 
-from pyarchives import bf16_weights, check, make, noise
-from tap import Suite
+from pyarchives import bf16_weights, check, make, noise, run_cases
 
 import numpy as np
 
@@ -269,25 +268,20 @@ def peak(scratch):
     check(extra < 64 << 20, f"{extra >> 20} MiB beside the output")
 
 
-def main():
-    suite = Suite()
-    for what, test in (
-        ("results own their memory", ownership),
-        ("a tensor that goes gives its pages back", gives_back),
-        ("eight threads on one file", threads),
-        ("placement on memory nodes", placement),
-        ("the GIL is released", gil),
-        ("closing while others decode", closing),
-        ("forks, while threads decode", fork),
-        ("worker processes", workers),
-        ("Ctrl-C", interrupt),
-        ("nothing leaks", leaks),
-        ("peak memory is the output and 64 MiB at most", peak),
-    ):
-        with suite.case(f"python, living: {what}") as scratch:
-            test(scratch)
-    return suite.end()
+CASES = (
+    ("results own their memory", ownership),
+    ("a tensor that goes gives its pages back", gives_back),
+    ("eight threads on one file", threads),
+    ("placement on memory nodes", placement),
+    ("the GIL is released", gil),
+    ("closing while others decode", closing),
+    ("forks, while threads decode", fork),
+    ("worker processes", workers),
+    ("Ctrl-C", interrupt),
+    ("nothing leaks", leaks),
+    ("peak memory is the output and 64 MiB at most", peak),
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases("python, living", CASES))

@@ -8,8 +8,7 @@ import os
 import sys
 import types
 
-from pyarchives import check, compress, contents, every_type, example, make, noise, raises, small_model
-from tap import Suite
+from pyarchives import check, compress, contents, every_type, example, make, noise, raises, run_cases, small_model
 
 import torch
 
@@ -277,22 +276,17 @@ def entry_point(_):
     check(found and found[0].load() is brevis.vllm.register, "the entry point leads elsewhere")
 
 
-def main():
-    suite = Suite()
-    for what, test in (
-        ("a model's outputs are those that the .safetensors gives", identical_outputs),
-        ("tensors are those of safetensors.torch", same_as_library),
-        ("types", types_in_torch),
-        ("models that do not fit", models_that_do_not_fit),
-        ("tensors as buffers", torch_buffers),
-        ("vLLM's interface, by a stand-in", vllm_loader),
-        ("batches", batching),
-        ("the plug-in's entry point", entry_point),
-    ):
-        with suite.case(f"python, torch {torch.__version__}: {what}") as scratch:
-            test(scratch)
-    return suite.end()
+CASES = (
+    ("a model's outputs are those that the .safetensors gives", identical_outputs),
+    ("tensors are those of safetensors.torch", same_as_library),
+    ("types", types_in_torch),
+    ("models that do not fit", models_that_do_not_fit),
+    ("tensors as buffers", torch_buffers),
+    ("vLLM's interface, by a stand-in", vllm_loader),
+    ("batches", batching),
+    ("the plug-in's entry point", entry_point),
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(f"python, torch {torch.__version__}", CASES))

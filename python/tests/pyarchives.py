@@ -12,7 +12,7 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "cases")]
 from craft import BITS, bf16_weights, checkpoint, f32_weights, noise
-from tap import MODELS, SYNTH, check, succeed
+from tap import MODELS, SYNTH, Suite, check, succeed
 
 
 def compress(path):
@@ -73,3 +73,12 @@ def raises(kind, text, call, *arguments, **options):
         check(text in str(error), f"expected {text!r} in the message, found: {error}")
         return error
     check(False, f"expected {kind.__name__} ({text}), found {result!r}")
+
+
+def run_cases(kind, cases):
+    """A suite of (what, function of a fresh directory); its exit code."""
+    suite = Suite()
+    for what, test in cases:
+        with suite.case(f"{kind}: {what}") as scratch:
+            test(scratch)
+    return suite.end()
