@@ -132,6 +132,17 @@ void text_put_safe(FILE *out, const void *bytes, size_t nbytes)
 	}
 }
 
+void text_complain(const char *command, const char *about, const char *text)
+{
+	fprintf(stderr, "%s: ", command);
+	if (about) {
+		text_put_safe(stderr, about, strlen(about));
+		fputs(": ", stderr);
+	}
+	text_put_safe(stderr, text, strlen(text));
+	fputc('\n', stderr);
+}
+
 void text_put_json(FILE *out, const void *bytes, size_t nbytes)
 {
 	putc('"', out);

@@ -21,6 +21,9 @@ bool text_size(const char *text, uint64_t *out);
 size_t text_safe(const uint8_t *bytes, size_t nbytes, char *text, size_t size);
 void text_put_safe(FILE *out, const void *bytes, size_t nbytes);
 
+/* "COMMAND: ABOUT: text" on stderr, in one safe line; about may be NULL. */
+void text_complain(const char *command, const char *about, const char *text);
+
 /* The bytes as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD. */
 void text_put_json(FILE *out, const void *bytes, size_t nbytes);
 

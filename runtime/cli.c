@@ -68,16 +68,7 @@ void cli_close(struct cli *cli)
 
 bool cli_shows_progress(const struct cli *cli) { return !cli->quiet && !cli->no_progress && !cli->json; }
 
-void cli_complain(const char *about, const char *text)
-{
-	fputs("brevis: ", stderr);
-	if (about) {
-		text_put_safe(stderr, about, strlen(about));
-		fputs(": ", stderr);
-	}
-	text_put_safe(stderr, text, strlen(text));
-	putc('\n', stderr);
-}
+void cli_complain(const char *about, const char *text) { text_complain("brevis", about, text); }
 
 enum brv_status cli_find(struct cli *cli, const char *name, uint64_t *index)
 {

@@ -63,13 +63,7 @@ struct command {
 
 static int complain(const char *path, enum brv_status status, const char *text)
 {
-	fputs("brevis-synth: ", stderr);
-	if (path) {
-		text_put_safe(stderr, path, strlen(path));
-		fputs(": ", stderr);
-	}
-	text_put_safe(stderr, text, strlen(text));
-	fputc('\n', stderr);
+	text_complain("brevis-synth", path, text);
 	return status_exit_code(status);
 }
 
