@@ -215,7 +215,7 @@ static enum brv_status parse_line(struct lines *in, struct manifest *out)
 		return bad_line(in, "expected a checksum");
 	if (!take_path(in, path, sizeof path) || !is_sound(path))
 		return bad_line(in, "expected a relative path without . and ..");
-	if (kind == MANIFEST_ARCHIVE && !has_suffix(path, ".safetensors"))
+	if (kind == MANIFEST_ARCHIVE && !has_suffix(path, ORIGINAL_SUFFIX))
 		return bad_line(in, "an archive of what is no .safetensors file");
 	if (out->count && strcmp(out->entry[out->count - 1].path, path) >= 0)
 		return bad_line(in, "paths are not in order");
@@ -303,12 +303,14 @@ char *manifest_original_name(const char *archive)
 {
 	const size_t n = strlen(archive);
 	const size_t stem = n > strlen(MANIFEST_SUFFIX) && has_suffix(archive, MANIFEST_SUFFIX) ? n - strlen(MANIFEST_SUFFIX) : n;
-	char *name = malloc(stem + sizeof ".safetensors");
+	char *name = malloc(stem + sizeof ORIGINAL_SUFFIX);
 	if (!name)
 		return NULL;
 	memcpy(name, archive, stem);
 	name[stem] = 0;
-	return has_suffix(name, ".safetensors") ? name : strcat(name, ".safetensors");
+	if (!has_suffix(name, ORIGINAL_SUFFIX))
+		memcpy(name + stem, ORIGINAL_SUFFIX, sizeof ORIGINAL_SUFFIX);
+	return name;
 }
 
 static int by_path(const void *a, const void *b)

@@ -9,6 +9,7 @@
 
 #define MANIFEST_NAME "brevis.manifest"
 #define MANIFEST_SUFFIX ".brv"          /* of an archive, behind the original's name */
+#define ORIGINAL_SUFFIX ".safetensors"  /* of what becomes one */
 
 enum manifest_kind { MANIFEST_ARCHIVE, MANIFEST_FILE, MANIFEST_DIRECTORY };
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/carry.h"
+#include "common/manifest.h"
 #include "common/temporary.h"
 #include "synth/json_memory.h"
 
@@ -42,7 +43,7 @@ static enum brv_status check_map(const struct shard_index *index, struct error *
 		return fail(err, BRV_INPUT, "no object \"weight_map\" in it");
 	json_object_foreach((json_t *)index->weight_map, tensor, file) {
 		const char *name = json_string_value(file);
-		if (!name || !has_suffix(name, ".safetensors") || !is_relative(name))
+		if (!name || !has_suffix(name, ORIGINAL_SUFFIX) || !is_relative(name))
 			return fail(err, BRV_INPUT, "weight_map, tensor \"%.100s\": expected the name of a .safetensors file", tensor);
 	}
 	return BRV_OK;

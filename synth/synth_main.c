@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "common/cpus.h"
+#include "common/manifest.h"
 #include "common/temporary.h"
 #include "common/progress.h"
 #include "common/text.h"
@@ -251,16 +252,15 @@ static int parse_option(struct command *c, int option, const char *value)
 /* The default output: the input's name with its .safetensors, or the slashes behind a directory, replaced by .brv. malloc'ed. */
 static char *default_output(const char *in, bool directory)
 {
-	static const char suffix[] = ".safetensors";
-	size_t n = strlen(in), stem = n > sizeof(suffix) - 1 && !strcmp(in + n - (sizeof(suffix) - 1), suffix) ? n - (sizeof(suffix) - 1) : n;
+	size_t n = strlen(in), stem = n > strlen(ORIGINAL_SUFFIX) && has_suffix(in, ORIGINAL_SUFFIX) ? n - strlen(ORIGINAL_SUFFIX) : n;
 	if (directory)
 		for (stem = n; stem > 1 && in[stem - 1] == '/'; stem--)
 			;
-	char *out = malloc(stem + 5);
+	char *out = malloc(stem + sizeof MANIFEST_SUFFIX);
 
 	if (out) {
 		memcpy(out, in, stem);
-		memcpy(out + stem, ".brv", 5);
+		memcpy(out + stem, MANIFEST_SUFFIX, sizeof MANIFEST_SUFFIX);
 	}
 	return out;
 }

@@ -15,7 +15,7 @@ static enum brv_status check_names(struct tree *t)
 	for (size_t i = 0; i < t->walk.count; i++) {
 		const struct walk_entry *e = &t->walk.entry[i];
 		char *other;
-		if (e->directory || !has_suffix(e->path, ".safetensors"))
+		if (e->directory || !has_suffix(e->path, ORIGINAL_SUFFIX))
 			continue;
 		if (asprintf(&other, "%s" MANIFEST_SUFFIX, e->path) < 0)
 			return tree_no_memory(t);
@@ -95,7 +95,7 @@ static enum brv_status check_shards(struct tree *t)
 		return tree_no_memory(t);
 	for (size_t i = 0; i < t->walk.count; i++) {
 		const struct walk_entry *e = &t->walk.entry[i];
-		if (e->directory || !has_suffix(e->path, ".safetensors"))
+		if (e->directory || !has_suffix(e->path, ORIGINAL_SUFFIX))
 			continue;
 		t->shard[n].path = e->path;
 		TRY(check_shard(t, &t->shard[n++]));

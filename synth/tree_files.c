@@ -14,7 +14,7 @@
 static enum brv_status add_file(struct tree *t, const struct walk_entry *e)
 {
 	uint64_t nbytes = e->nbytes, sum = 0;
-	const bool archive = !e->directory && has_suffix(e->path, ".safetensors");
+	const bool archive = !e->directory && has_suffix(e->path, ORIGINAL_SUFFIX);
 	const enum manifest_kind kind = e->directory ? MANIFEST_DIRECTORY : archive ? MANIFEST_ARCHIVE : MANIFEST_FILE;
 
 	if (kind == MANIFEST_FILE) {
