@@ -17,8 +17,9 @@ enum brv_status prelude_read(const uint8_t bytes[AR_PRELUDE_NBYTES], struct ar_p
 
 	if (memcmp(bytes, ar_magic, sizeof(ar_magic)))
 		return fail(err, BRV_DAMAGED, "not a Brevis archive: it does not begin with the magic bytes");
-	if (load_u16(bytes + AT_VERSION) != AR_VERSION)
-		return fail(err, BRV_VERSION, "format version %u: this program reads version %d", load_u16(bytes + AT_VERSION), AR_VERSION);
+	out->version = load_u16(bytes + AT_VERSION);
+	if (out->version < 1 || out->version > AR_VERSION)
+		return fail(err, BRV_VERSION, "format version %u: this program reads versions 1 to %d", out->version, AR_VERSION);
 	if (load_u64(bytes + AT_SUM) != XXH3_64bits(bytes, AT_SUM))
 		return fail(err, BRV_DAMAGED, "the prelude's checksum does not match");
 	if (load_u16(bytes + AT_FLAGS) != 0)
@@ -49,7 +50,7 @@ void prelude_write(const struct ar_prelude *prelude, uint8_t bytes[AR_PRELUDE_NB
 {
 	memset(bytes, 0, AR_PRELUDE_NBYTES);
 	memcpy(bytes, ar_magic, sizeof(ar_magic));
-	store_u16(bytes + AT_VERSION, AR_VERSION);
+	store_u16(bytes + AT_VERSION, prelude->version);
 	store_u32(bytes + AT_PRELUDE, AR_PRELUDE_NBYTES);
 	store_u64(bytes + AT_ARCHIVE, prelude->archive_nbytes);
 	store_u64(bytes + AT_PAYLOAD, prelude->payload_nbytes);

@@ -8,7 +8,7 @@
 #include "common/status.h"
 
 enum {
-	AR_VERSION = 1,
+	AR_VERSION = 1,             /* the newest that there is; every older one is read too */
 	AR_PRELUDE_NBYTES = 144,
 	AR_MAX_TABLES = 65535,
 	AR_MAX_VARIANTS = 255,
@@ -25,6 +25,7 @@ enum ar_form { AR_FORM_PLAIN = 0, AR_FORM_HUFF = 1 };
 enum ar_kind { AR_HEADER = 0, AR_CLASS = 1, AR_TENSOR = 2 };
 
 struct ar_prelude {
+	uint16_t version;
 	uint64_t archive_nbytes, payload_nbytes;
 	struct {
 		uint64_t form, stored_nbytes, decoded_nbytes;

@@ -6,14 +6,31 @@
 #include "common/text.h"
 
 static const struct bc_opinfo ops[256] = {
-#define OP(op_code, id, op_name, lo, hi, width, words_rule, widths_rule, pay, tab, kernel, text)                                   \
-	[op_code] = { .name = op_name, .effect = text, .code = op_code, .min_args = lo, .max_args = hi, .max_width = width,        \
+#define OP(op_code, version, id, op_name, lo, hi, width, words_rule, widths_rule, pay, tab, kernel, text)                                   \
+	[op_code] = { .name = op_name, .effect = text, .code = op_code, .since = version, .min_args = lo, .max_args = hi, .max_width = width,        \
 		      .words = WORDS_##words_rule, .widths = WIDTHS_##widths_rule, .payload = PAYLOAD_##pay, .table = TABLE_##tab },
 #include "common/ops.def"
 #undef OP
 };
 
 const struct bc_opinfo *bc_opinfo(uint8_t code) { return ops[code].name ? &ops[code] : NULL; }
+
+unsigned bc_table_since(uint8_t kind)
+{
+	unsigned since = 0;
+	for (unsigned code = 0; code < ARRAY_LEN(ops); code++)
+		if (ops[code].name && ops[code].table == kind && kind != TABLE_NONE && (!since || ops[code].since < since))
+			since = ops[code].since;
+	return since;
+}
+
+unsigned program_since(const struct bc_program *program)
+{
+	unsigned since = 1;
+	for (unsigned i = 0; i < program->ninstr; i++)
+		since = MAX(since, ops[program->instr[i].op].since);
+	return since;
+}
 
 /* The operand rules of FORMAT 5.2 that need no n. */
 static enum brv_status check_operands(const struct bc_program *program, unsigned i, struct error *err)

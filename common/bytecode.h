@@ -21,7 +21,7 @@ enum {
 enum bc_flag { BC_CARRY = 1, BC_CLASSED = 2 };
 
 enum bc_op {
-#define OP(code, id, ...) OP_##id = code,
+#define OP(code, since, id, ...) OP_##id = code,
 #include "common/ops.def"
 #undef OP
 };
@@ -34,12 +34,15 @@ enum bc_table { TABLE_NONE, TABLE_HUFF, TABLE_RANS, TABLE_WIDE };
 /* A row of ops.def. */
 struct bc_opinfo {
 	const char *name, *effect;
-	uint8_t code, min_args, max_args, max_width;
+	uint8_t code, since, min_args, max_args, max_width;
 	uint8_t words, widths, payload, table; /* enum bc_words, bc_widths, bc_payload, bc_table */
 };
 
 /* NULL for a code that is no op. */
 const struct bc_opinfo *bc_opinfo(uint8_t code);
+
+/* The format version that brought a kind of table: that of the first op which takes it. 0: no op does. */
+unsigned bc_table_since(uint8_t kind);
 
 struct bc_instr {
 	uint8_t op, width, nargs, flags;
@@ -70,6 +73,9 @@ struct bc_rows {
 	uint64_t (*words_in)(const void *ctx, uint64_t set);
 	const void *ctx;
 };
+
+/* The lowest format version that has all ops of a program. */
+unsigned program_since(const struct bc_program *program);
 
 /* nwords[i] = words that register i has to produce when the root has to produce n. BRV_DAMAGED if a rule of FORMAT 5.2 is broken
  * (concat, repeat, weave; gate without rows). With rows->words_in == NULL a gate's argument is taken as n words: an upper bound. */

@@ -11,7 +11,7 @@
 #define KN(name) KN_PASTE(name, KN_SET)
 
 /* The bodies of this set, declared from the op table (ops that share a kernel declare it again, which C allows). */
-#define OP(code, id, name, lo, hi, width, words, widths, payload, table, kernel, effect) kn_fn KN(kernel);
+#define OP(code, since, id, name, lo, hi, width, words, widths, payload, table, kernel, effect) kn_fn KN(kernel);
 #define FUSED(id, kernel, effect) kn_fn KN(kernel);
 #include "common/ops.def"
 #undef OP

@@ -78,7 +78,7 @@ const struct kn_set kn_set_hwy = {
 	.supported = kn_supported_hwy,
 	.why = kn_why_hwy,
 	.fn = {
-#define OP(code, id, name, lo, hi, width, words, widths, payload, table, kernel, effect) [code] = CELL(kernel),
+#define OP(code, since, id, name, lo, hi, width, words, widths, payload, table, kernel, effect) [code] = CELL(kernel),
 #include "common/ops.def"
 #undef OP
 	},

@@ -17,7 +17,7 @@ const struct kn_set KN(set) = {
 	.supported = KN(supported),
 	.why = KN(why),
 	.fn = {
-#define OP(code, id, name, lo, hi, width, words, widths, payload, table, kernel, effect) [code] = CELL(kernel),
+#define OP(code, since, id, name, lo, hi, width, words, widths, payload, table, kernel, effect) [code] = CELL(kernel),
 #include "common/ops.def"
 #undef OP
 	},

@@ -194,7 +194,7 @@ void brv_get_info(const brv_archive *archive, brv_info *out)
 		.header_nbytes = archive->view.stream[0].nwords,
 		.data_nbytes = archive->data_nbytes,
 		.tensor_count = archive->view.ntensors,
-		.format_version = AR_VERSION,
+		.format_version = archive->view.prelude.version,
 	};
 }
 

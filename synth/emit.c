@@ -35,6 +35,7 @@ struct records {
 
 struct emitter {
 	struct pool_of_bytes programs, tables;
+	unsigned version;               /* the lowest that has all ops of the programs */
 	struct records header, classes, tensors;
 	struct buffer header_payload, class_payload;
 	struct spool payload;
@@ -160,6 +161,7 @@ static enum brv_status add_record(struct emitter *e, struct records *records, st
 	for (unsigned v = 0; v < r->nvariants; v++) {
 		const struct bc_program *program = &s->variant[v].program;
 		TRY(intern_program(e, program, &r->program[v], err));
+		e->version = MAX(e->version, program_since(program));
 		r->is_ref[v] = program->instr[0].op == OP_REF;
 		for (unsigned i = 0; i < program->ninstr; i++) {
 			const uint8_t kind = bc_opinfo(program->instr[i].op)->table;
@@ -361,7 +363,7 @@ static void build_sections(struct emitter *e, struct buffer section[AR_SECTIONS]
 enum brv_status emit_finish(struct emitter *e, int fd, uint64_t *nbytes, struct error *err)
 {
 	struct buffer section[AR_SECTIONS] = { { 0 } }, all = { 0 };
-	struct ar_prelude prelude = { .payload_nbytes = emit_payload_nbytes(e) };
+	struct ar_prelude prelude = { .version = (uint16_t)MAX(e->version, 1u), .payload_nbytes = emit_payload_nbytes(e) };
 	uint8_t head[AR_PRELUDE_NBYTES];
 
 	build_sections(e, section);

@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def ops():
-    return re.findall(r'^OP\(0x[0-9a-f]+, *\w+, *"([a-z.]+)"', (ROOT / "common/ops.def").read_text(), re.M)
+    return re.findall(r'^OP\(0x[0-9a-f]+, *\d+, *\w+, *"([a-z.]+)"', (ROOT / "common/ops.def").read_text(), re.M)
 
 
 def decoded(data, count=None):

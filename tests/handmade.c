@@ -99,6 +99,17 @@ static void put_code(const struct handmade *hm, struct buffer *out)
 	}
 }
 
+static unsigned lowest_version(const struct handmade *hm)
+{
+	unsigned version = 1;
+	for (unsigned i = 0; i < hm->nprograms; i++)
+		for (unsigned k = 0; k < MIN(hm->ninstr[i], (unsigned)HM_INSTR); k++) {
+			const struct bc_opinfo *info = bc_opinfo(hm->instr[i][k].op);
+			version = info ? MAX(version, info->since) : version;
+		}
+	return version;
+}
+
 static void put_tables(const struct handmade *hm, struct buffer *out)
 {
 	put_count(out, hm, AR_TABL, hm->ntables);
@@ -201,7 +212,7 @@ static void code_section(struct buffer *section)
 void hm_write(const struct handmade *hm, struct buffer *out)
 {
 	struct buffer section[AR_SECTIONS] = { 0 }, payload = { 0 };
-	struct ar_prelude prelude = { 0 };
+	struct ar_prelude prelude = { .version = (uint16_t)(hm->version ? hm->version : lowest_version(hm)) };
 	uint8_t bytes[AR_PRELUDE_NBYTES] = { 0 };
 
 	put_code(hm, &section[AR_CODE]);

@@ -56,6 +56,7 @@ struct handmade {
 	struct hm_stream stream[HM_STREAMS];
 	struct hm_section section[AR_SECTIONS];
 	struct buffer payload_extra;
+	unsigned version;               /* 0: the lowest that has all ops of the programs */
 	int64_t archive_change, payload_change; /* of the sizes in the prelude */
 	bool bad_sections_sum;
 };

@@ -11,7 +11,7 @@ static uint8_t data_byte(uint64_t at) { return (uint8_t)(at * 2654435761u >> 13)
 void many_write(unsigned count, uint64_t (*size)(unsigned), struct buffer *out)
 {
 	struct buffer header = { 0 }, indx = { 0 }, sums = { 0 }, payload = { 0 };
-	struct ar_prelude prelude = { 0 };
+	struct ar_prelude prelude = { .version = 1 };
 	uint8_t zero[AR_PRELUDE_NBYTES] = { 0 }, instr[16] = { OP_LIT_RAW, 8 };
 	uint64_t at = 0;
 	for (unsigned i = 0; i < count; i++) {

@@ -123,6 +123,7 @@ def find_xxh3():
 
 MAGIC = bytes.fromhex("934252560D0A1A0A")
 PRELUDE = 144
+VERSION = 1  # the newest that there is
 SECTIONS = ["CODE", "TABL", "INDX", "SUMS"]
 
 
@@ -142,27 +143,27 @@ def section_bytes(name, form, stored, size):
 
 CARRY, CLASSED = 1, 2
 
-# code: name, least and most arguments, greatest width, kind of payload, kind of table, flags allowed
+# code: format version, name, least and most arguments, greatest width, kind of payload, kind of table, flags allowed
 OPS = {
-    0x01: ("lit.raw", 0, 0, 64, "packed", None, 0),
-    0x02: ("lit.pack", 0, 0, 64, "item", None, 0),
-    0x03: ("lit.huff", 0, 0, 8, "item", "HUFF", 0),
-    0x04: ("lit.rans", 0, 0, 16, "item", "RANS", CARRY | CLASSED),
-    0x05: ("lit.wide", 0, 0, 16, "item", "WIDE", CARRY | CLASSED),
-    0x10: ("const", 0, 0, 64, None, None, 0),
-    0x11: ("concat", 2, 2, 64, None, None, 0),
-    0x12: ("repeat", 1, 1, 64, None, None, 0),
-    0x13: ("ref", 0, 0, 64, None, None, 0),
-    0x20: ("map.xor", 1, 1, 64, None, None, 0),
-    0x21: ("map.add", 1, 1, 64, None, None, 0),
-    0x22: ("map.zigzag", 1, 1, 64, None, None, 0),
-    0x23: ("map.gray", 1, 1, 64, None, None, 0),
-    0x24: ("map.rot", 1, 1, 64, None, None, 0),
-    0x30: ("scan.xor", 1, 1, 64, "first", None, 0),
-    0x31: ("scan.add", 1, 1, 64, "first", None, 0),
-    0x40: ("merge", 2, 16, 64, None, None, 0),
-    0x41: ("weave", 2, 4, 64, None, None, 0),
-    0x42: ("gate", 1, 1, 64, None, None, CLASSED),
+    0x01: (1, "lit.raw", 0, 0, 64, "packed", None, 0),
+    0x02: (1, "lit.pack", 0, 0, 64, "item", None, 0),
+    0x03: (1, "lit.huff", 0, 0, 8, "item", "HUFF", 0),
+    0x04: (1, "lit.rans", 0, 0, 16, "item", "RANS", CARRY | CLASSED),
+    0x05: (1, "lit.wide", 0, 0, 16, "item", "WIDE", CARRY | CLASSED),
+    0x10: (1, "const", 0, 0, 64, None, None, 0),
+    0x11: (1, "concat", 2, 2, 64, None, None, 0),
+    0x12: (1, "repeat", 1, 1, 64, None, None, 0),
+    0x13: (1, "ref", 0, 0, 64, None, None, 0),
+    0x20: (1, "map.xor", 1, 1, 64, None, None, 0),
+    0x21: (1, "map.add", 1, 1, 64, None, None, 0),
+    0x22: (1, "map.zigzag", 1, 1, 64, None, None, 0),
+    0x23: (1, "map.gray", 1, 1, 64, None, None, 0),
+    0x24: (1, "map.rot", 1, 1, 64, None, None, 0),
+    0x30: (1, "scan.xor", 1, 1, 64, "first", None, 0),
+    0x31: (1, "scan.add", 1, 1, 64, "first", None, 0),
+    0x40: (1, "merge", 2, 16, 64, None, None, 0),
+    0x41: (1, "weave", 2, 4, 64, None, None, 0),
+    0x42: (1, "gate", 1, 1, 64, None, None, CLASSED),
 }
 
 
@@ -170,7 +171,7 @@ class Instruction:
     def __init__(self, cursor, number):
         code, self.w, nargs, self.flags, self.aux, self.imm = struct.unpack("<BBBBIQ", cursor.take(16))
         need(code in OPS, f"unknown op {code:#x}")
-        self.name, least, most, widest, self.payload, self.table, allowed = OPS[code]
+        self.since, self.name, least, most, widest, self.payload, self.table, allowed = OPS[code]
         self.number, self.nargs, self.carrier = number, nargs, None
         need(1 <= self.w <= widest, f"{self.name}: width {self.w}")
         need(least <= nargs <= most, f"{self.name}: {nargs} arguments")
@@ -435,6 +436,9 @@ class Archive:
         count = code.varint()
         need(count <= 65535, f"{count} programs")
         self.programs = [Program(code) for _ in range(count)]
+        for program in self.programs:
+            newest = max(instruction.since for instruction in program.code)
+            need(newest <= self.version, f"an op of format version {newest} in an archive of version {self.version}")
         code.end()
         count = tabl.varint()
         need(count <= 65535, f"{count} tables")
@@ -447,13 +451,14 @@ class Archive:
     def read_prelude(self, data):
         need(len(data) >= PRELUDE and data[:8] == MAGIC, "no Brevis archive")
         version, flags, size, total, payload = struct.unpack_from("<HHIQQ", data, 8)
-        need((version, flags, size) == (1, 0, PRELUDE), f"version {version}, flags {flags}, prelude of {size} bytes")
+        need(1 <= version <= VERSION and (flags, size) == (0, PRELUDE), f"version {version}, flags {flags}, prelude of {size} bytes")
         sections = [struct.unpack_from("<QQQ", data, 32 + 24 * i) for i in range(4)]
         end = PRELUDE + sum(stored for _, stored, _ in sections)
         need(end + payload == total == len(data), f"the archive says {total} bytes, its parts {end + payload}, the file {len(data)}")
         sums = struct.unpack_from("<QQ", data, 128)
         need(self.xxh3 is None or self.xxh3(data[:136]) == sums[1], "prelude: checksum")
         need(self.xxh3 is None or self.xxh3(data[PRELUDE:end]) == sums[0], "sections: checksum")
+        self.version = version
         parts, at = [], PRELUDE
         for name, (form, stored, size) in zip(SECTIONS, sections):
             parts.append(section_bytes(name, form, data[at:at + stored], size))

@@ -129,6 +129,7 @@ Test(cursor, element_types)
 static void good_prelude(uint8_t bytes[AR_PRELUDE_NBYTES])
 {
 	const struct ar_prelude prelude = {
+		.version = 1,
 		.archive_nbytes = AR_PRELUDE_NBYTES + 10 + 20 + 30 + 40 + 1000, .payload_nbytes = 1000, .sections_sum = 0x1122334455667788,
 		.section = { { AR_FORM_PLAIN, 10, 10 }, { AR_FORM_HUFF, 20, 70 }, { AR_FORM_PLAIN, 30, 30 }, { AR_FORM_PLAIN, 40, 40 } },
 	};
