@@ -41,17 +41,21 @@ LDLIBS_RUNTIME := -lxxhash -lhwloc -lpthread
 LDLIBS_SYNTH   := -ljansson -lm $(LDLIBS_RUNTIME)
 LDLIBS_TEST    := -lcriterion $(LDLIBS_SYNTH)
 
-# Kernel sets: every kernels/op_*.c and enc_*.c and set.c is compiled once for each (kernels/body.h).
+# Kernel sets: every kernels/op_*.c and enc_*.c, past.c and set.c is compiled once for each (kernels/body.h).
 SETS_x86_64  := scalar avx2 avx512
 SETS_aarch64 := scalar neon
 SETS         := $(SETS_$(ARCH))
+# Sets that are another one but for lit.rans.
+PART_SETS    := $(if $(filter avx512,$(SETS)),avx512i)
+PART_SRC     := kernels/op_rans.c kernels/set.c
 FLAGS_scalar :=
 FLAGS_avx2   := -mavx2 -mbmi -mbmi2 -mlzcnt -mpopcnt -mfma
 FLAGS_avx512 := $(FLAGS_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mavx512vbmi2 -mprefer-vector-width=512
+FLAGS_avx512i := $(FLAGS_avx512) -DKN_SET_avx512 -DRANS_INTEL
 FLAGS_neon   :=
 
 COMMON_SRC  := $(wildcard common/*.c)
-BODY_SRC    := $(wildcard kernels/op_*.c kernels/enc_*.c) kernels/set.c
+BODY_SRC    := $(wildcard kernels/op_*.c kernels/enc_*.c) kernels/past.c kernels/set.c
 KERNEL_SRC  := $(filter-out $(BODY_SRC),$(wildcard kernels/*.c)) \
 	       $(if $(filter x86_64,$(ARCH)),$(wildcard kernels/x86/*.c),$(wildcard kernels/arm/*.c))
 CLI_SRC     := $(wildcard runtime/cmd_*.c runtime/cli*.c) runtime/salvage.c runtime/brevis_main.c \
@@ -63,7 +67,8 @@ EXAMPLES    := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 RUNTIME_OBJ := $(call obj,$(RUNTIME_SRC))
-BODY_OBJ    := $(foreach s,$(SETS),$(patsubst %.c,$(BUILD)/%.$(s).o,$(BODY_SRC)))
+BODY_OBJ    := $(foreach s,$(SETS),$(patsubst %.c,$(BUILD)/%.$(s).o,$(BODY_SRC))) \
+	       $(foreach s,$(PART_SETS),$(patsubst %.c,$(BUILD)/%.$(s).o,$(PART_SRC)))
 CORE_OBJ    := $(RUNTIME_OBJ) $(call obj,$(COMMON_SRC) $(KERNEL_SRC)) $(BODY_OBJ)
 include scripts/cross.mk
 include scripts/fuzz.mk
@@ -201,7 +206,7 @@ $(BUILD)/%.$(1).o: %.c
 	$$(Q)mkdir -p $$(@D)
 	$$(Q)$(CC) $$(ALL_CFLAGS) $$(if $$(SANITIZE),-g1) $$(FLAGS_$(1)) -DKN_SET=$(1) -DKN_SET_$(1) -MMD -MP -c -o $$@ $$<
 endef
-$(foreach s,$(SETS) $(TEST_SETS),$(eval $(call set_rule,$(s))))
+$(foreach s,$(SETS) $(PART_SETS) $(TEST_SETS),$(eval $(call set_rule,$(s))))
 $(BUILD)/%.o: %.c
 	$(call say,CC  )
 	$(Q)mkdir -p $(@D)

@@ -1,4 +1,4 @@
-/* body.h: included by every file that is compiled once per kernel set (kernels/op_*.c, enc_*.c, set.c).
+/* body.h: included by every file that is compiled once per kernel set (kernels/op_*.c, enc_*.c, past.c, set.c).
  *
  * KN(map) is the name of this set's map kernel: kn_map_avx2, say. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KERNELS_BODY_H
@@ -18,5 +18,9 @@
 #undef FUSED
 bool KN(can_fuse)(enum kn_id id, const struct kn_args *shape);
 kn_enc_fn KN(enc_huff), KN(enc_rans), KN(enc_wide);
+#if defined(KN_SET_avx512) || defined(KN_SET_avx2)
+#define KN_HAS_PAST 1
+kn_past_fn KN(copy_past);
+#endif
 
 #endif

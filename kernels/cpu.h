@@ -9,6 +9,7 @@
 CPU_SET(scalar)
 CPU_SET(avx2)
 CPU_SET(avx512)
+CPU_SET(avx512i)
 CPU_SET(neon)
 CPU_SET(hwy)
 #ifdef KN_TEST_SETS

@@ -5,7 +5,7 @@
 
 #include "kernels/cpu.h"
 
-extern const struct kn_set kn_set_scalar, kn_set_avx2, kn_set_avx512, kn_set_neon, kn_set_hwy;
+extern const struct kn_set kn_set_scalar, kn_set_avx2, kn_set_avx512, kn_set_avx512i, kn_set_neon, kn_set_hwy;
 
 /* Sets of the test programs only: bodies of other machines, or of newer ones, through SIMDe. Only used if asked for. */
 #ifdef KN_TEST_SETS
@@ -30,6 +30,7 @@ const struct kn_set *const kn_sets[] = {
 #if defined(__x86_64__)
 	&kn_set_avx2,
 	&kn_set_avx512,
+	&kn_set_avx512i,
 #elif defined(__aarch64__)
 	&kn_set_neon,
 #endif
@@ -39,7 +40,7 @@ const struct kn_set *const kn_sets[] = {
 	NULL,
 };
 
-static const char *const known[] = { "scalar", "avx2", "avx512", "neon", "hwy" };
+static const char *const known[] = { "scalar", "avx2", "avx512", "avx512i", "neon", "hwy" };
 
 /* The set that BREVIS_ISA names. */
 static enum brv_status choose_named(const char *name, const struct kn_set **out, struct error *err)
@@ -54,7 +55,7 @@ static enum brv_status choose_named(const char *name, const struct kn_set **out,
 	for (unsigned i = 0; i < ARRAY_LEN(known); i++)
 		if (!strcmp(known[i], name))
 			return fail(err, BRV_USAGE, "BREVIS_ISA=%s: not in this build", name);
-	return fail(err, BRV_USAGE, "BREVIS_ISA=%.40s: expected scalar, avx2, avx512, neon or hwy", name);
+	return fail(err, BRV_USAGE, "BREVIS_ISA=%.40s: expected scalar, avx2, avx512, avx512i, neon or hwy", name);
 }
 
 static bool only_if_asked(const char *name) { return !strcmp(name, "hwy") || strstr(name, "_simde"); }

@@ -15,6 +15,7 @@ enum {
 	KN_MAX_COLS = 16,       /* column classes of lit.wide */
 	RANS_MAX_COLS = 4,      /* column classes of lit.rans */
 	KN_CLASS_PAD = 256,     /* entries that a column-class array is extended by, cyclically */
+	KN_DRAIN_NBYTES = 4096,         /* a few times as many lines as the CPU writes at once, so that bursts are short */
 	KN_GROUP = 128,         /* words that share a row class */
 	RANS_LANES = 128,
 	WIDE_LANES = 64,
@@ -85,6 +86,12 @@ struct kn_field {
 	bool carried;
 };
 
+/* Where the words of a chunk go block by block while they are in the first-level cache, instead of to a register in memory. */
+struct kn_drain {
+	void (*put)(struct kn_drain *drain, const uint8_t *bytes, size_t nbytes); /* the next bytes, KN_DRAIN_NBYTES at most */
+	uint64_t nbytes;                /* put so far */
+};
+
 struct kn_args {
 	void *dst;                      /* n words, word_nbytes(width) bytes each; no alignment promised; must not overlap any source */
 	size_t n;                       /* > 0 */
@@ -109,6 +116,7 @@ struct kn_args {
 	const struct kn_field *field;
 	uint8_t nfield, rotate;
 	uint8_t coded_width;            /* of the coded field; width = sum of the fields + this */
+	struct kn_drain *drain;         /* may be NULL. A kernel that can puts all of its words there, and dst is left undefined; else none */
 };
 
 /* True on success; false if the payload is damaged (docs/FORMAT.md, 5.3). Fused kernels take any fields and widths, but have fast bodies for
@@ -139,12 +147,15 @@ struct kn_enc_args {
 	uint8_t *scratch;                       /* kn_encode_bound(n) bytes */
 };
 typedef size_t kn_enc_fn(const struct kn_enc_args *args);
+/* Copies nbytes bytes past the caches, where they are not wanted soon: no line of dst is read before it is written. 0 bytes: waits until whatever this
+ * thread so copied is seen by all. */
+typedef void kn_past_fn(void *dst, const void *src, size_t nbytes);
 static inline size_t kn_encode_bound(size_t n) { return n * 4 + n * 6 + 4096; }
 
 /* One instruction set's bodies. fn is indexed by op code (NULL: the executor's own); sets that have no body of their own for an
  * op point to the best set that the same CPUs run: every cell is filled. */
 struct kn_set {
-	const char *name;                       /* "scalar", "avx2", "avx512", "neon", "hwy" */
+	const char *name;                       /* "scalar", "avx2", "avx512", "avx512i", "neon", "hwy" */
 	bool (*supported)(void);
 	const char *(*why)(void);               /* a word on that: "lacks avx512vbmi2"; static or thread-local text */
 	kn_fn *fn[256];
@@ -152,6 +163,7 @@ struct kn_set {
 	/* Whether a fused kernel is faster than the ops apart; fields, widths, rotation and table of shape are set. */
 	bool (*can_fuse)(enum kn_id id, const struct kn_args *shape);
 	kn_enc_fn *enc_huff, *enc_rans, *enc_wide;
+	kn_past_fn *copy_past;                  /* NULL: no such stores */
 };
 
 /* All sets that this build has, reference first, NULL at the end. */

@@ -69,7 +69,6 @@ struct rans_tail {
 RANS_INLINE void finish_tail(const struct kn_args *a, const enum rans_shape shape, struct rans_tail *tail, const uint8_t *carry,
 			     const struct rans_consts *consts)
 {
-	const unsigned size = word_nbytes(rans_shape_of[shape].width);
 	struct rans_raw raw = { { tail->raw[0], tail->raw[1] } };
 
 	for (unsigned f = 0; f < 2 && rans_shape_of[shape].raw[f]; f++) {
@@ -82,7 +81,6 @@ RANS_INLINE void finish_tail(const struct kn_args *a, const enum rans_shape shap
 			memcpy(tail->raw[f] + (stored - from), carry, BC_CARRY_NBYTES);
 	}
 	emit_symbols(shape, tail->symbol, (tail->n + 63) / 64 * 64, &raw, consts, tail->word);
-	memcpy((uint8_t *)a->dst + tail->first * size, tail->word, tail->n * size);
 }
 
 /* The first group whose raw fields are not all in the payload. */
@@ -141,6 +139,11 @@ RANS_INLINE bool rans_run_all(const struct kn_args *a, const enum rans_shape sha
 	run_load(&run, item.states);
 	run.at = item.renorm, run.escape = a->scratch;
 
+	/* Into a block that stays in the first-level cache, if there is a drain and no patches, which come behind everything. */
+	uint8_t block[KN_DRAIN_NBYTES] __attribute__((aligned(64)));
+	struct kn_drain *const drain = item.npatches ? NULL : a->drain;
+	const size_t block_words = drain ? KN_DRAIN_NBYTES / size : SIZE_MAX;
+	size_t block_at = 0;
 	const size_t whole = a->n / RANS_LANES * RANS_LANES;
 	const uint8_t *const escape_end = a->scratch + a->n;
 	size_t row_left = 0, column = 0, i = 0;
@@ -149,7 +152,7 @@ RANS_INLINE bool rans_run_all(const struct kn_args *a, const enum rans_shape sha
 	size_t row = a->row_class || a->col_class ? a->first / row_words : 0;
 	column = a->row_class || a->col_class ? a->first % row_words : 0;
 	row_left = row_words - column;
-	uint8_t *dst = a->dst;
+	uint8_t *const dst = drain ? block : a->dst;
 
 	load_rows(&regs, &t->row[0], log2_nb, kc, &consts);
 	while (i < whole) {
@@ -158,17 +161,22 @@ RANS_INLINE bool rans_run_all(const struct kn_args *a, const enum rans_shape sha
 			return false;
 		size_t groups = MIN((size_t)(item.end - run.at) / RANS_LANES + 1, (row_left + RANS_LANES - 1) / RANS_LANES);
 		const bool in_tail = i >= tail.first;
-		groups = MIN(groups, ((in_tail ? whole : tail.first) - i) / RANS_LANES);
+		groups = MIN(groups, ((in_tail ? whole : MIN(tail.first, block_at + block_words)) - i) / RANS_LANES);
 		if (a->row_class && t->kr > 1 && a->row_class[row] != row_now) {
 			row_now = a->row_class[row];
 			load_rows(&regs, &t->row[row_now], log2_nb, kc, &consts);
 		}
-		groups128(shape, log2_nb, kc, &run, &regs, kc > 1 ? a->col_class + column : NULL, &consts, &raw, groups, in_tail ? NULL : dst + i * size,
+		groups128(shape, log2_nb, kc, &run, &regs, kc > 1 ? a->col_class + column : NULL, &consts, &raw, groups, in_tail ? NULL : dst + (i - block_at) * size,
 			  tail.symbol + (in_tail ? i - tail.first : 0));
 		i += groups * RANS_LANES, column += groups * RANS_LANES;
 		for (; column >= row_words; column -= row_words)
 			row++;
 		row_left = row_words - column;
+		if (drain && !in_tail && (i == tail.first || i == block_at + block_words)) {
+			groups_flush(shape, &run, &consts, &raw);
+			drain->put(drain, block, (i - block_at) * size);
+			block_at = i;
+		}
 	}
 	groups_flush(shape, &run, &consts, &raw);
 	run_store(&run, low, high);
@@ -180,9 +188,13 @@ RANS_INLINE bool rans_run_all(const struct kn_args *a, const enum rans_shape sha
 						    &run.escape);
 	const bool good = run.at == item.end && run.escape == a->scratch + item.nescapes && rans_final(low, high, a->carry ? carry : NULL);
 	finish_tail(a, shape, &tail, carry, &consts);
+	if (drain && tail.n)
+		drain->put(drain, tail.word, tail.n * size);
+	if (!drain)
+		memcpy((uint8_t *)a->dst + tail.first * size, tail.word, tail.n * size);
 	if (a->carry)
 		memcpy(a->carry, carry, BC_CARRY_NBYTES);
-	return good && rans_item_patch(&item, dst, a->n, a->width, coded, below, a->rotate);
+	return good && rans_item_patch(&item, a->dst, a->n, a->width, coded, below, a->rotate);
 }
 
 #endif

@@ -5,11 +5,27 @@
 #define TEXT2(x) #x
 #define TEXT(x) TEXT2(x)
 
+/* A set that is avx512 but for lit.rans. */
+#ifdef KN_SET_avx512i
+#define OP(code, since, id, name, lo, hi, width, words, widths, payload, table, kernel, effect) kn_fn kn_##kernel##_avx512;
+#define FUSED(id, kernel, effect) kn_fn kn_##kernel##_avx512;
+#include "common/ops.def"
+#undef OP
+#undef FUSED
+kn_enc_fn kn_enc_huff_avx512, kn_enc_rans_avx512, kn_enc_wide_avx512;
+kn_past_fn kn_copy_past_avx512;
+#define KN_REST(kernel) kn_##kernel##_avx512
+#define CELL_rans ~, KN(rans)
+#define CELL_rans_merge ~, KN(rans_merge)
+#else
+#define KN_REST(kernel) KN(kernel)
+#endif
+
 /* The kernel, or NULL for NONE: ops that the executor does itself. CELL_NONE brings a second argument before the kernel's name. */
 #define CELL_NONE ~, NULL
 #define SECOND(first, second, ...) second
 #define PICK(...) SECOND(__VA_ARGS__, )
-#define CELL(kernel) PICK(CELL_##kernel, KN(kernel))
+#define CELL(kernel) PICK(CELL_##kernel, KN_REST(kernel))
 
 extern const struct kn_set KN(set);
 const struct kn_set KN(set) = {
@@ -23,11 +39,14 @@ const struct kn_set KN(set) = {
 	},
 	.fused = {
 #define OP(...)
-#define FUSED(id, kernel, effect) [KN_FUSED_##id] = KN(kernel),
+#define FUSED(id, kernel, effect) [KN_FUSED_##id] = CELL(kernel),
 #include "common/ops.def"
 #undef OP
 #undef FUSED
 	},
 	.can_fuse = KN(can_fuse),
-	.enc_huff = KN(enc_huff), .enc_rans = KN(enc_rans), .enc_wide = KN(enc_wide),
+	.enc_huff = KN_REST(enc_huff), .enc_rans = KN_REST(enc_rans), .enc_wide = KN_REST(enc_wide),
+#ifdef KN_HAS_PAST
+	.copy_past = KN_REST(copy_past),
+#endif
 };

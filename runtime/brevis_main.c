@@ -69,7 +69,7 @@ static void print_help(FILE *out)
 	      "      --foreground     mount: stay until it is unmounted\n"
 	      "  -V, --version\n"
 	      "  -h, --help\n\n"
-	      "Environment: BREVIS_THREADS, BREVIS_MEMORY_LIMIT, BREVIS_ISA (scalar, avx2, avx512, neon).\n"
+	      "Environment: BREVIS_THREADS, BREVIS_MEMORY_LIMIT, BREVIS_ISA (scalar, avx2, avx512, avx512i, neon).\n"
 	      "Exit codes: 0 done, 1 other, 2 usage, 4 damaged archive, 5 input or output, 6 limit or memory.\n",
 	      out);
 }

@@ -6,11 +6,18 @@
 #include "runtime/decode.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/cpus.h"
 #include "runtime/place.h"
 
-enum { MIN_CELL_NBYTES = 1 << 16, AHEAD_NBYTES = 8 << 20 };
+enum {
+	MIN_CELL_NBYTES = 1 << 16,
+	AHEAD_NBYTES = 8 << 20,
+	PAST_NBYTES = 32 << 20,         /* the caches do not hold so much output until the call ends: past them from the start */
+	PAST_SAMPLES = 32,
+};
 
 /* A chunk of the data region: its tensor and its number in the whole archive. */
 struct position {
@@ -46,6 +53,7 @@ struct job {
 	struct brv_archive *archive;
 	const struct decode_call *call;
 	uint64_t cell_nbytes, ncells, nbytes;
+	bool past;                      /* output goes past the caches */
 	uint64_t *first_cell;           /* of each range; NULL: there is one range */
 	uint64_t next;                  /* cell of a sequential source; under archive->lock */
 	struct decoder **decoder;       /* by worker */
@@ -161,6 +169,7 @@ static enum brv_status run_cell(const struct job *job, struct decoder *decoder, 
 	uint8_t *dst = cell->range->dst ? cell->range->dst + (cell->low - cell->range->offset) : NULL;
 	if (call->sink)
 		TRY(decoder_out(decoder, cell->high - cell->low, &dst, err));
+	const unsigned flags = (job->archive->checksums ? DECODER_SUM : 0) | (job->past ? DECODER_PAST : 0);
 	for (uint64_t chunk = cell->at.chunk; chunk < cell->end_chunk; chunk++) {
 		while (chunk >= stream->chunk_at + stream->nchunks)
 			stream++;
@@ -168,8 +177,10 @@ static enum brv_status run_cell(const struct job *job, struct decoder *decoder, 
 		uint64_t start = stream->data_offset, low = MAX(cell->low, start);
 		uint64_t high = MIN(cell->high, start + stream->data_nbytes);
 		TRY(decoder_run(decoder, stream, chunk - stream->chunk_at, low - start, high - start, dst ? dst + (low - cell->low) : NULL,
-				job->archive->checksums, err));
+				flags, err));
 	}
+	if (job->past)
+		decoder_settle(decoder);
 	cell->bytes = dst;
 	return BRV_OK;
 }
@@ -320,6 +331,23 @@ static bool reaches_end(const struct job *job)
 	return last && last->offset + last->nbytes == job->archive->data_nbytes;
 }
 
+/* Whether the output is large and its pages are there. Those of fresh memory are cleared as they are first written to, and are in the caches then. Found by
+ * a few pages, before any is written to. */
+static bool goes_past(const struct decode_call *call, uint64_t nbytes)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	if (nbytes < PAST_NBYTES || !call->range[0].dst)
+		return false;
+	for (uint64_t i = 0; i < PAST_SAMPLES; i++) {
+		const struct decode_range *range = &call->range[i * call->nranges / PAST_SAMPLES];
+		const uintptr_t at = (uintptr_t)range->dst + range->nbytes / PAST_SAMPLES * i;
+		unsigned char resident;
+		if (!range->dst || mincore((void *)(at / page * page), 1, &resident) || !(resident & 1))
+			return false;
+	}
+	return true;
+}
+
 enum brv_status decode_data(struct brv_archive *archive, const struct decode_call *call, struct error *err)
 {
 	struct decoder *decoders[CPUS_MAX] = { NULL };
@@ -327,6 +355,7 @@ enum brv_status decode_data(struct brv_archive *archive, const struct decode_cal
 	struct job job = { .archive = archive, .call = call, .decoder = decoders };
 	TRY(spool_refs(archive, err));
 	TRY(cut_cells(&job, threads, err));
+	job.past = goes_past(call, job.nbytes);
 	atomic_init(&job.failed_cell, UINT64_MAX);
 	pthread_mutex_init(&job.lock, NULL);
 	pthread_cond_init(&job.turns, NULL);

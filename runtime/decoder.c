@@ -33,8 +33,19 @@ struct decoder {
 		const struct kn_table *table;
 	} held[HELD_TABLES];
 	struct exec exec;
+	XXH3_state_t *sum;              /* of a chunk that goes past the caches; NULL until the first */
 	struct error ref_err;
 };
+
+/* Output past the caches. */
+struct past {
+	struct kn_drain drain;
+	kn_past_fn *copy;
+	uint8_t *at;
+	XXH3_state_t *sum;              /* NULL: not wanted */
+};
+
+enum { PAST_CHUNK_NBYTES = 1 << 15 };   /* smaller chunks go the usual way */
 
 /* At least nbytes of memory whose contents do not matter. */
 static enum brv_status scratch_reserve(struct brv_archive *archive, struct scratch *scratch, uint64_t nbytes, struct error *err)
@@ -94,6 +105,7 @@ static void free_decoder(struct decoder *decoder)
 		scratch_free(archive, &decoder->arena);
 		scratch_free(archive, &decoder->payload);
 		scratch_free(archive, &decoder->out);
+		XXH3_freeState(decoder->sum);
 		free(decoder);
 		memory_give(archive, sizeof *decoder);
 		decoder = ref;
@@ -237,6 +249,7 @@ static enum brv_status prepare(struct decoder *decoder, const struct stream *str
 	exec->refs = table + program->ntables;
 	exec->ref = run_ref;
 	exec->ref_context = decoder;
+	exec->drain = NULL;
 	if (exec->plan->has_gate)
 		TRY(rows_get(archive, stream, &exec->row_class, err));
 	if (decoder->nheld + program->ntables > HELD_TABLES)
@@ -256,19 +269,50 @@ static enum brv_status prepare(struct decoder *decoder, const struct stream *str
 	return BRV_OK;
 }
 
+static void put_past(struct kn_drain *drain, const uint8_t *bytes, size_t nbytes)
+{
+	struct past *past = (struct past *)drain;
+	if (past->sum)
+		sum_add(past->sum, bytes, nbytes);
+	past->copy(past->at, bytes, nbytes);
+	past->at += nbytes;
+	drain->nbytes += nbytes;
+}
+
+/* Runs decoder->exec into dst past the caches; what a kernel does not put there itself waits in the arena. *sum: of its bytes, if wanted. */
+static enum brv_status run_past(struct decoder *decoder, uint8_t *dst, uint64_t *sum, struct error *err)
+{
+	struct past past = { .drain = { put_past, 0 }, .copy = decoder->exec.kernels->copy_past, .at = dst };
+	if (sum) {
+		if (!decoder->sum && !(decoder->sum = XXH3_createState()))
+			return fail(err, BRV_MEMORY, "no memory for a checksum");
+		past.sum = decoder->sum;
+		sum_start(past.sum);
+	}
+	decoder->exec.drain = &past.drain;
+	TRY(exec_run(&decoder->exec, decoder->arena.ptr));
+	if (sum)
+		*sum = sum_of(past.sum);
+	return BRV_OK;
+}
+
 /* Decodes chunk k of a stream, whose payload is loaded, to dst. */
-static enum brv_status run_chunk(struct decoder *decoder, const struct stream *stream, uint64_t k, void *dst, bool sum, struct error *err)
+static enum brv_status run_chunk(struct decoder *decoder, const struct stream *stream, uint64_t k, void *dst, unsigned flags, struct error *err)
 {
 	struct brv_archive *archive = decoder->archive;
+	const uint64_t nbytes = chunk_nwords(stream, k) * word_nbytes(stream->width);
+	const bool past = flags & DECODER_PAST && nbytes >= PAST_CHUNK_NBYTES && archive->kernels->copy_past;
+	uint64_t sum = 0;
 	struct error why = { "its payload is damaged" };
 	decoder->ref_err.text[0] = 0;
 	enum brv_status status = prepare(decoder, stream, k, &why);
 	if (status == BRV_OK)
-		status = exec_run(&decoder->exec, dst);
+		status = past ? run_past(decoder, dst, flags & DECODER_SUM ? &sum : NULL, &why) : exec_run(&decoder->exec, dst);
 	if (status != BRV_OK && decoder->ref_err.text[0])
 		why = decoder->ref_err;
-	if (status == BRV_OK && sum &&
-	    chunk_checksum(dst, decoder->exec.n * word_nbytes(stream->width)) != chunk_sum(&archive->view, stream->chunk_at + k)) {
+	if (status == BRV_OK && flags & DECODER_SUM && !past)
+		sum = chunk_checksum(dst, nbytes);
+	if (status == BRV_OK && flags & DECODER_SUM && sum != chunk_sum(&archive->view, stream->chunk_at + k)) {
 		status = BRV_DAMAGED;
 		memcpy(why.text, "the checksum does not match", sizeof "the checksum does not match");
 	}
@@ -276,17 +320,23 @@ static enum brv_status run_chunk(struct decoder *decoder, const struct stream *s
 }
 
 enum brv_status decoder_run(struct decoder *decoder, const struct stream *stream, uint64_t k, uint64_t low, uint64_t high, uint8_t *dst,
-				   bool sum, struct error *err)
+				   unsigned flags, struct error *err)
 {
 	unsigned size = word_nbytes(stream->width);
 	uint64_t start = k * stream->chunk_words * size, end = start + chunk_nwords(stream, k) * size;
 	if (dst && low <= start && end <= high)
-		return run_chunk(decoder, stream, k, dst + (start - low), sum, err);
-	TRY(run_chunk(decoder, stream, k, decoder->arena.ptr, sum, err));
+		return run_chunk(decoder, stream, k, dst + (start - low), flags, err);
+	TRY(run_chunk(decoder, stream, k, decoder->arena.ptr, flags & DECODER_SUM, err));
 	uint64_t from = MAX(low, start), to = MIN(high, end);
 	if (dst)
 		memcpy(dst + (from - low), decoder->arena.ptr + (from - start), to - from);
 	return BRV_OK;
+}
+
+void decoder_settle(const struct decoder *decoder)
+{
+	if (decoder->archive->kernels->copy_past)
+		decoder->archive->kernels->copy_past(NULL, NULL, 0);
 }
 
 /* exec_ref_fn: the words are those of whole chunks mostly, which go straight to where they are wanted. No sums: they are covered by
@@ -302,7 +352,7 @@ static enum brv_status run_ref(void *context, uint64_t index, uint64_t first, ui
 		TRY(alloc_decoder(archive, &decoder->ref, err));
 	TRY(decoder_load(decoder->ref, stream->chunk_at + low, stream->chunk_at + high, err));
 	for (uint64_t k = low; k < high; k++)
-		TRY(decoder_run(decoder->ref, stream, k, first * size, (first + n) * size, dst, false, err));
+		TRY(decoder_run(decoder->ref, stream, k, first * size, (first + n) * size, dst, 0, err));
 	return BRV_OK;
 }
 
@@ -318,7 +368,7 @@ enum brv_status decode_stream(struct brv_archive *archive, const struct stream *
 			;
 		status = decoder_load(decoder, stream->chunk_at + k, stream->chunk_at + end, err);
 		for (; status == BRV_OK && k < end; k++)
-			status = decoder_run(decoder, stream, k, 0, nbytes, dst, archive->checksums, err);
+			status = decoder_run(decoder, stream, k, 0, nbytes, dst, archive->checksums ? DECODER_SUM : 0, err);
 	}
 	decoder_give(decoder);
 	return status;

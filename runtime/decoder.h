@@ -25,10 +25,18 @@ enum brv_status decoder_out(struct decoder *decoder, uint64_t nbytes, uint8_t **
 /* Reads the payload of chunks first .. end - 1 of the archive, which lies in one piece. */
 enum brv_status decoder_load(struct decoder *decoder, uint64_t first, uint64_t end, struct error *err);
 
+enum decoder_flags {
+	DECODER_SUM = 1,                /* compare the chunk's checksum */
+	DECODER_PAST = 2,               /* the output is large and not wanted soon: past the caches, where the kernel set can */
+};
+
 /* Decodes those of bytes low .. high - 1 of a stream that lie in its chunk k, whose payload is loaded; dst is where byte `low` goes, NULL:
- * nowhere. sum: compare the chunk's checksum. BRV_DAMAGED with a text that names tensor and chunk, or what memory and source say. */
+ * nowhere. flags: of enum decoder_flags; after DECODER_PAST, decoder_settle(). BRV_DAMAGED with a text that names tensor and chunk, or what memory and source say. */
 enum brv_status decoder_run(struct decoder *decoder, const struct stream *stream, uint64_t k, uint64_t low, uint64_t high, uint8_t *dst,
-			    bool sum, struct error *err);
+			    unsigned flags, struct error *err);
+
+/* Waits until all output of this thread is seen by all. */
+void decoder_settle(const struct decoder *decoder);
 
 /* All words of a stream (the header, classes), one thread. dst holds nwords * word_nbytes(width). */
 enum brv_status decode_stream(struct brv_archive *archive, const struct stream *stream, void *dst, struct error *err);

@@ -120,6 +120,7 @@ static void set_args(struct run *run, unsigned i, struct kn_args *args)
 	args->scratch = in_arena(run, exec->plan->scratch);
 	args->field = NULL;
 	args->nfield = args->rotate = args->coded_width = 0;
+	args->drain = i + 1u == exec->program->ninstr ? exec->drain : NULL;
 }
 
 /* What is left to check of a carry when its literal has been decoded, alone or in a merge. */
@@ -200,6 +201,7 @@ static enum brv_status run_fused(struct run *run, unsigned merge, unsigned *done
 		unsigned head = with ? parent : merge;
 		args.rotate = with ? (uint8_t)program->instr[parent].imm : 0;
 		args.dst = place_of(run, head);
+		args.drain = head + 1u == program->ninstr ? exec->drain : NULL;
 		if (!exec->kernels->can_fuse(id, &args))
 			continue;
 		run->reg[head] = args.dst;
@@ -207,6 +209,13 @@ static enum brv_status run_fused(struct run *run, unsigned merge, unsigned *done
 		return exec->kernels->fused[id](&args) && carry_is_good(run, coded) ? BRV_OK : BRV_DAMAGED;
 	}
 	return BRV_OK;
+}
+
+/* Words that no kernel has put there. */
+static void drain_all(struct kn_drain *drain, const uint8_t *bytes, uint64_t nbytes)
+{
+	for (uint64_t at = 0; at < nbytes; at += KN_DRAIN_NBYTES)
+		drain->put(drain, bytes + at, MIN(nbytes - at, (uint64_t)KN_DRAIN_NBYTES));
 }
 
 enum brv_status exec_run(struct exec *exec, void *dst)
@@ -228,5 +237,7 @@ enum brv_status exec_run(struct exec *exec, void *dst)
 		}
 		TRY(run_instr(&run, exec->plan->order[at]));
 	}
+	if (exec->drain && exec->drain->nbytes == 0)
+		drain_all(exec->drain, dst, exec->n * word_nbytes(program->instr[program->ninstr - 1].width));
 	return BRV_OK;
 }

@@ -28,6 +28,7 @@ struct exec {
 	const uint64_t *refs;           /* stream and first word of each ref */
 	exec_ref_fn *ref;
 	void *ref_context;
+	struct kn_drain *drain;         /* NULL: the root's words go to dst alone */
 
 	/* Set by exec_layout(). */
 	uint64_t nwords[BC_MAX_INSTR];
@@ -37,8 +38,8 @@ struct exec {
 /* Finds the sizes of all registers and what each takes of the payload. BRV_DAMAGED if they do not fit. */
 enum brv_status exec_layout(struct exec *exec);
 
-/* exec_layout(), then the n words of the root into dst (any alignment; not in the arena unless at its start). BRV_DAMAGED, or
- * what ref() returned. */
+/* exec_layout(), then the n words of the root into dst (any alignment; not in the arena unless at its start); to the drain if there is one, and then dst,
+ * which has room for them, is left undefined. BRV_DAMAGED, or what ref() returned. */
 enum brv_status exec_run(struct exec *exec, void *dst);
 
 #endif

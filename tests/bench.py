@@ -31,7 +31,7 @@ def rows(scratch):
     for phase in ("memcpy", "decode", "test", "unpack"):
         check({row["threads"] for row in found["rows"] if row["phase"] == phase} == {1, 2, 3}, f"{phase}: other thread counts")
     sets = {row["isa"] for row in found["rows"] if row["phase"] == "decode"}
-    usable = [isa for isa in ("scalar", "avx2", "avx512", "neon") if not run(BREVIS, "list", path, env={"BREVIS_ISA": isa}).returncode]
+    usable = [isa for isa in ("scalar", "avx2", "avx512", "avx512i", "neon") if not run(BREVIS, "list", path, env={"BREVIS_ISA": isa}).returncode]
     check(sets == set(usable), f"{sets}, usable {usable}")
     check(all(row["seconds"] > 0 and row["of_memcpy"] > 0 and row["of_copy"] > 0 for row in found["rows"]), f"{found['rows']}")
     check({row["checksums"] for row in found["rows"] if row["phase"] == "decode"} == {True, False}, "checksums")

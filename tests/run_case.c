@@ -49,6 +49,41 @@ static void check_canary(const struct kn_set *set, const struct gen_case *gen, c
 		cr_assert_eq(*from, CANARY, "%s: %s: wrote %s its words", set->name, gen->what, side);
 }
 
+/* A drain to a buffer, by the set's copy past the caches if it has one. */
+struct collector {
+	struct kn_drain drain;
+	const struct kn_set *set;
+	uint8_t *to;
+	uint64_t limit;
+};
+
+static void collect(struct kn_drain *drain, const uint8_t *bytes, size_t nbytes)
+{
+	struct collector *c = (struct collector *)drain;
+
+	cr_assert(nbytes > 0 && nbytes <= KN_DRAIN_NBYTES && nbytes <= c->limit - drain->nbytes, "%s: a block of %zu bytes", c->set->name, nbytes);
+	if (c->set->copy_past)
+		c->set->copy_past(c->to + drain->nbytes, bytes, nbytes);
+	else
+		memcpy(c->to + drain->nbytes, bytes, nbytes);
+	drain->nbytes += nbytes;
+}
+
+/* With a drain a kernel puts all its words there, or none. */
+static void run_drained(const struct kn_set *set, const struct gen_case *gen, const struct outcome *want, uint8_t *to, uint8_t *unused)
+{
+	const uint64_t nbytes = gen->args.n * word_nbytes(gen->args.width);
+	struct collector c = { { collect, 0 }, set, to, nbytes };
+	struct gen_case drained = *gen;
+
+	drained.args.drain = &c.drain;
+	struct outcome got = call(set, &drained, unused);
+	if (got.good && c.drain.nbytes)
+		cr_assert_eq(c.drain.nbytes, nbytes, "%s: %s: %llu bytes drained", set->name, gen->what, (unsigned long long)c.drain.nbytes);
+	got.words = c.drain.nbytes ? to : unused;
+	compare(set, gen, &got, want);
+}
+
 void run_case(const struct kn_set *set, const struct gen_case *gen, unsigned misalign)
 {
 	const size_t nbytes = gen->args.n * word_nbytes(gen->args.width);
@@ -80,6 +115,10 @@ void run_case(const struct kn_set *set, const struct gen_case *gen, unsigned mis
 	got = call(set, gen, end - nbytes);
 	compare(set, gen, &got, &want);
 	check_canary(set, gen, end - nbytes - CANARY_NBYTES, end - nbytes, "before");
+
+	memset(block, CANARY, misalign);
+	run_drained(set, gen, &want, block + misalign, end - nbytes);
+	check_canary(set, gen, block, block + misalign, "before");
 }
 
 void run_case_everywhere(const struct gen_case *gen)

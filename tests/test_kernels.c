@@ -87,15 +87,34 @@ static void walk_fused(const char *name)
 SET_TESTS(scalar)
 SET_TESTS(avx2)
 SET_TESTS(avx512)
+SET_TESTS(avx512i)
 SET_TESTS(neon)
 SET_TESTS(hwy)
 SET_TESTS(avx2_simde)
 SET_TESTS(neon_simde)
 
+/* Copies past the caches at every alignment and around every length that has a line of its own. */
+Test(kernel_sets, copy_past_the_caches)
+{
+	static uint8_t from[512 + 64], to[512 + 192];
+
+	for (size_t i = 0; i < sizeof(from); i++)
+		from[i] = (uint8_t)(i * 37 + i / 256 + 1);
+	for (unsigned s = 0; kn_sets[s]; s++)
+		for (size_t n = 1; kn_sets[s]->supported() && kn_sets[s]->copy_past && n <= 512; n += n < 200 ? 1 : 13)
+			for (size_t at = 0; at < 64; at++) {
+				memset(to, 0, sizeof(to));
+				kn_sets[s]->copy_past(to + 64 + at, from + (at * 7 + n) % 64, n);
+				kn_sets[s]->copy_past(NULL, NULL, 0);
+				cr_assert(!memcmp(to + 64 + at, from + (at * 7 + n) % 64, n), "%s: %zu bytes to %zu", kn_sets[s]->name, n, at);
+				cr_assert(!to[63 + at] && !to[64 + at + n], "%s: %zu bytes to %zu: beside them", kn_sets[s]->name, n, at);
+			}
+}
+
 /* A set that is in none of the tests above would not be tested. */
 Test(kernel_sets, are_all_tested)
 {
-	static const char *const tested[] = { "scalar", "avx2", "avx512", "neon", "hwy", "avx2_simde", "neon_simde" };
+	static const char *const tested[] = { "scalar", "avx2", "avx512", "avx512i", "neon", "hwy", "avx2_simde", "neon_simde" };
 
 	cr_assert_str_eq(kn_sets[0]->name, "scalar");
 	for (unsigned s = 0; kn_sets[s]; s++) {

@@ -114,7 +114,26 @@ const char *kn_why_avx512(void)
 	return why(need_avx512, text);
 }
 
-bool cpu_avoids(const char *set) { return !strcmp(set, "avx512") && features() & F_SLOW_AVX512; }
+/* Its permutes of two registers are three operations; so they are on all its cores that have VBMI. */
+static bool is_intel(void)
+{
+	unsigned a, b, c, d;
+	return __get_cpuid(0, &a, &b, &c, &d) && b == signature_INTEL_ebx;
+}
+
+bool kn_supported_avx512i(void) { return kn_supported_avx512(); }
+
+const char *kn_why_avx512i(void)
+{
+	return kn_supported_avx512() && !is_intel() ? "supported, but made for Intel's cores: only used if asked for" : kn_why_avx512();
+}
+
+bool cpu_avoids(const char *set)
+{
+	if (!strcmp(set, "avx512i") && !is_intel())
+		return true;
+	return !strncmp(set, "avx512", 6) && features() & F_SLOW_AVX512;
+}
 
 void cpu_describe(char *text, size_t size)
 {

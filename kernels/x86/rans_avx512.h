@@ -9,6 +9,10 @@
  *   states with hi = 0 take the next bytes of the payload in lane order: vpexpandb;
  *   escapes take theirs from a list of bytes that was made beforehand: vpexpandb again.
  *
+ * RANS_INTEL (kernel set avx512i) is the same for Intel's cores, where a permute of two registers is three operations and two of those, like every shuffle,
+ * go through one port: choices are made by masked permutes of one register, words are made by unpacking, and the payload is asked for ahead. On Zen 4
+ * each of the three is slower.
+ *
  * The idea of interleaved states renormalised by one load in lane order: F. Giesen, "Interleaved entropy coders" (2014). Alias
  * lookups: Vose (1991), as used for rANS by Giesen, "rANS in practice" (2015).
  * SPDX-License-Identifier: Apache-2.0 */
@@ -20,6 +24,12 @@
 #include "kernels/x86/lookup_avx2.h"
 #include "kernels/rans_shape.h"
 
+#ifdef RANS_INTEL
+enum { RANS_BY_MASK = 1, RANS_BY_UNPACKING = 1, RANS_AHEAD = 1024 };
+#else
+enum { RANS_BY_MASK = 0, RANS_BY_UNPACKING = 0, RANS_AHEAD = 0 };
+#endif
+
 #define RANS_OWN_GROUPS 1       /* groups128() and groups_flush() instead of group128() */
 #define RANS_ADDS_IN_PLACE 1    /* in shapes 7_9, a sum of base and byte of more than 9 bits would change the bit above it */
 
@@ -30,12 +40,14 @@ RANS_INLINE __m512i opaque(__m512i v)
 	return v;
 }
 
-/* 64 fields of w bits, w = 1..8, as bytes, moved up by `lift` bits: 8 fields are w bytes, spread to 8 bytes and shifted into place. */
-RANS_INLINE __m512i unpack_bits64(const uint8_t *p, const unsigned w, const unsigned lift)
+/* 64 fields of w bits, w = 1..8, as bytes, moved up by `lift` bits: 8 fields are w bytes, spread to 8 bytes and shifted into place. dealt: in the order
+ * that unpacking makes right again, see deal(). */
+RANS_INLINE __m512i unpack_bits64(const uint8_t *p, const unsigned w, const unsigned lift, const bool dealt)
 {
 	const uint64_t line = 0x0101010101010101ull * w;
-	const __m512i spread = _mm512_add_epi8(_mm512_set_epi64(7 * line, 6 * line, 5 * line, 4 * line, 3 * line, 2 * line, line, 0),
-					       _mm512_set1_epi64(0x0706050403020100));
+	const __m512i lines = dealt ? _mm512_set_epi64(7 * line, 3 * line, 6 * line, 2 * line, 5 * line, line, 4 * line, 0) :
+				      _mm512_set_epi64(7 * line, 6 * line, 5 * line, 4 * line, 3 * line, 2 * line, line, 0);
+	const __m512i spread = _mm512_add_epi8(lines, _mm512_set1_epi64(0x0706050403020100));
 	const __m512i shift = _mm512_set1_epi64((long long)(0x0706050403020100ull * w + 0x0101010101010101ull * (64 - lift))); /* mod 64 */
 	const __m512i bits = _mm512_multishift_epi64_epi8(shift, _mm512_permutexvar_epi8(spread, _mm512_loadu_si512(p)));
 	return w == 8 ? bits : _mm512_and_si512(bits, opaque(_mm512_set1_epi8((char)(((1 << w) - 1) << lift))));
@@ -66,6 +78,7 @@ RANS_INLINE __m512i unpack_dwords16(const uint8_t *p, const unsigned w)
 struct rans_kept {
 	__m512i low_byte, bucket_mask, position_mask, own_bit, map, marker;
 	__m512i base;                   /* where emit64() adds it: to the coded field before it is shifted (dwords), or in its place in a rotated word */
+	__m512i deal;                   /* for deal() */
 	__m512i merge[2];               /* bytes of raw fields and of symbols in turn, of the lower and of the upper 32 lanes */
 };
 
@@ -80,6 +93,7 @@ RANS_INLINE struct rans_kept kept_of(const enum rans_shape shape, const unsigned
 		.own_bit = opaque(_mm512_set1_epi8(64)),
 		.map = _mm512_loadu_si512(consts->map),
 		.marker = opaque(_mm512_set1_epi8((char)consts->marker)),
+		.deal = opaque(_mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0)),
 		.merge = { opaque(line), opaque(_mm512_add_epi8(line, _mm512_set1_epi8(32))) },
 	};
 
@@ -107,6 +121,9 @@ RANS_INLINE void emit_dwords64(const enum rans_shape shape, __m512i symbol, cons
 	}
 }
 
+/* Eight bytes to each half of a lane in turn: then unpacking the lower halves of two registers gives the lower 32 words, the upper halves the upper. */
+RANS_INLINE __m512i deal(__m512i v, const struct rans_kept *kept) { return _mm512_permutexvar_epi64(kept->deal, v); }
+
 /* Writes 64 words made of symbols (bytes, the base not yet added if the coded field has more than 8 bits) and raw fields. */
 RANS_INLINE void emit64(const enum rans_shape shape, __m512i symbol, struct rans_raw *raw, const struct rans_kept *kept, uint8_t *dst)
 {
@@ -123,7 +140,7 @@ RANS_INLINE void emit64(const enum rans_shape shape, __m512i symbol, struct rans
 		emit_dwords64(shape, symbol, at, kept, dst);
 		return;
 	}
-	low = first == 8 ? _mm512_loadu_si512(at) : unpack_bits64(at, first, first == 7);
+	low = first == 8 ? _mm512_loadu_si512(at) : unpack_bits64(at, first, first == 7, RANS_BY_UNPACKING && width == 16);
 	if (width == 8) {
 		/* symbols have at most 8 - first bits: a 16-bit shift does not leave its byte */
 		_mm512_storeu_si512(dst, _mm512_or_si512(_mm512_slli_epi16(symbol, first), low));
@@ -131,13 +148,19 @@ RANS_INLINE void emit64(const enum rans_shape shape, __m512i symbol, struct rans
 	}
 	if (shape == SHAPE_8_2_6 || shape == SHAPE_8_1_7) {
 		const unsigned second = rans_shape_of[shape].raw[1];
-		__m512i middle = second == 1 ? _mm512_maskz_set1_epi8(load_u64(raw->at[1]), 1) : unpack_bits64(raw->at[1], 2, 0);
+		__m512i middle = second == 1 ? _mm512_maskz_set1_epi8(load_u64(raw->at[1]), 1) : unpack_bits64(raw->at[1], 2, 0, false);
 		raw->at[1] += 8 * second;
 		symbol = _mm512_or_si512(_mm512_slli_epi16(symbol, second), middle);
 	}
+	if (RANS_BY_UNPACKING) {
+		symbol = deal(symbol, kept);
+		if (first == 8)
+			low = deal(low, kept);
+	}
 #pragma GCC unroll 2
 	for (unsigned h = 0; h < 2; h++) {
-		__m512i word = _mm512_permutex2var_epi8(low, kept->merge[h], symbol);
+		__m512i word = !RANS_BY_UNPACKING ? _mm512_permutex2var_epi8(low, kept->merge[h], symbol) :
+			       h ? _mm512_unpackhi_epi8(low, symbol) : _mm512_unpacklo_epi8(low, symbol);
 		if (first == 7) /* 7_9_ROT. Symbol, raw, 0: rotated, the 0 is above the symbol, whose highest bit it becomes as the base is added */
 			word = _mm512_add_epi16(_mm512_shrdi_epi16(word, word, 2), kept->base);
 		else if (rotate)
@@ -160,6 +183,12 @@ RANS_INLINE __m512i lookup(const __m512i *table, __m512i index, const unsigned n
 		return _mm512_permutex2var_epi8(table[0], index, table[1]);
 	return _mm512_mask_mov_epi8(_mm512_permutex2var_epi8(table[0], index, table[1]), _mm512_movepi8_mask(index),
 				    _mm512_permutex2var_epi8(table[2], index, table[3]));
+}
+
+/* The first table's entries, or the second's where the mask says so. */
+RANS_INLINE __m512i choose_lookup(const __m512i *table, __m512i index, __mmask64 second)
+{
+	return _mm512_mask_permutexvar_epi8(_mm512_permutexvar_epi8(index, table[0]), second, index, table[1]);
 }
 
 RANS_INLINE void load_rows(struct rans_regs *regs, const struct kn_rans_rows *rows, const unsigned log2_nb, const unsigned kc,
@@ -212,6 +241,20 @@ RANS_INLINE void find_halves(const unsigned from, const unsigned to, const unsig
 
 	HALVES(h)
 		threshold[h] = lookup(regs->threshold, bucket[h], nregs);
+	if (nregs == 1 && RANS_BY_MASK) {
+		HALVES(h)
+			own[h] = _mm512_cmplt_epu8_mask(lo[h], threshold[h]);
+		HALVES(h)
+			found->rank[h] = _mm512_add_epi8(lo[h], choose_lookup(regs->before, bucket[h], own[h]));
+		HALVES(h)
+			found->symbol[h] = choose_lookup(regs->alias, bucket[h], own[h]);
+		HALVES(h) {
+			const __m512i both = choose_lookup(regs->freq, bucket[h], own[h]);
+			found->even_freq[h] = _mm512_and_si512(both, kept->low_byte);
+			found->odd_freq[h] = _mm512_andnot_si512(kept->low_byte, both);
+		}
+		return;
+	}
 	if (nregs == 1) { /* both lie in the bucket, less than 64 apart: bit 6 of the difference is its sign. Quicker than by way of a mask */
 		HALVES(h)
 			index[h] = _mm512_ternarylogic_epi64(bucket[h], _mm512_sub_epi8(lo[h], threshold[h]), kept->own_bit, 0xf8);
@@ -320,7 +363,12 @@ RANS_INLINE void groups128(const enum rans_shape shape, const unsigned log2_nb, 
 	const struct rans_kept kept = kept_of(shape, log2_nb, consts);
 	const unsigned size = word_nbytes(rans_shape_of[shape].width), together = kc << log2_nb > 128 ? 1 : 2;
 
-	for (; groups; groups--, column += kc > 1 ? RANS_LANES : 0)
+	for (; groups; groups--, column += kc > 1 ? RANS_LANES : 0) {
+		if (RANS_AHEAD) { /* a group takes up to two lines of the first field, and most of one of the item */
+			for (unsigned line = 0; line < 2 && rans_shape_of[shape].raw[0]; line++)
+				_mm_prefetch((const void *)(raw->at[0] + RANS_AHEAD + 64 * line), _MM_HINT_T0);
+			_mm_prefetch((const void *)(run->at + RANS_AHEAD / 2), _MM_HINT_T0);
+		}
 #pragma GCC unroll 2
 		for (unsigned from = 0, to; from < 2; from = to) {
 			__m512i s[2];
@@ -335,6 +383,7 @@ RANS_INLINE void groups128(const enum rans_shape shape, const unsigned log2_nb, 
 					symbol += 64;
 				}
 		}
+	}
 }
 
 RANS_INLINE void groups_flush(const enum rans_shape shape, struct rans_run *run, const struct rans_consts *consts, struct rans_raw *raw)

@@ -114,7 +114,7 @@ def _(scratch, sample):
 @recipe("r05-every-instruction-set")
 def _(scratch, sample):
     archive = packed(scratch, sample)
-    for isa in ("scalar", "avx2", "avx512", "neon"):
+    for isa in ("scalar", "avx2", "avx512", "avx512i", "neon"):
         done = run(BREVIS, "unpack", "-f", archive, "-o", scratch / isa, env={"BREVIS_ISA": isa})
         if done.returncode == 0:
             check(same(scratch / isa, sample), f"BREVIS_ISA={isa} decodes other bytes")
