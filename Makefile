@@ -184,7 +184,7 @@ $(BUILD)/bench_%: $(BUILD)/perf/bench_%.o $(call obj,$(SYNTH_SRC)) $(BUILD)/inte
 $(EXAMPLES): $(BUILD)/examples/%: examples/%.c examples/adler32.h runtime/brevis.h $(BUILD)/libbrevis.a
 	$(call say,CC  )
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) -Iruntime -o $@ $< $(BUILD)/libbrevis.a $(LDLIBS_RUNTIME) $(LDFLAGS)
+	$(Q)$(CC) -std=gnu11 $(CFLAGS) $(WARN) $(SANITIZE) $(EXTRA_CFLAGS) -Iruntime -o $@ $< $(BUILD)/libbrevis.a $(LDLIBS_RUNTIME) $(LDFLAGS)
 
 $(BUILD)/mount_copy: $(BUILD)/perf/mount_copy.o
 	$(call say,LD  )

@@ -1,16 +1,18 @@
 /* enc_rans_avx2.h: the encoder of lit.rans in AVX2, 128 words at a time.
  *
  * Choice: bytes are looked up in 16 entries at a time (vpshufb), of which only the parts of index_of that hold symbols are visited.
- * Coding: states are 16-bit words; what a word needs is one load of 4 bytes by its index, its new position one load by rank, and everything
- * between is done for 16 words at once. SPDX-License-Identifier: Apache-2.0 */
+ * Coding: states are 16-bit words, 16 of them at once. What is known of their symbols is looked up as bytes too in tables of up to 64 entries, loaded word by
+ * word from longer ones; new positions are looked up without column classes, loaded with them. SPDX-License-Identifier: Apache-2.0 */
 #ifndef KERNELS_X86_ENC_RANS_AVX2_H
 #define KERNELS_X86_ENC_RANS_AVX2_H
 
-#include "kernels/x86/simd_x86.h"
+#include "kernels/x86/lookup_avx2.h"
 
 #include "kernels/enc_rans.h"
 
 #define ENC_RANS_VECTOR
+
+enum { ENC_MAX_PARTS = 4 };
 
 /* Shuffles that move the bytes chosen by an 8-bit mask to the top of 8, in order: each bit that is set shifts in its number from above. */
 #define PACK_BIT(m, k, below) ((below) >> ((m) >> (k) & 1) * 8 | (uint64_t)((m) >> (k) & 1) * (k) << 56)
@@ -116,24 +118,52 @@ static void enc_choose_groups(const struct enc_rans *run, size_t n)
 	run->table->width > 8 ? enc_choose_shape(run, n, true) : enc_choose_shape(run, n, false);
 }
 
-/* 16 words: the states' new high bytes (in place) and places in position[]; which lanes gave away their low byte is returned. */
-ENC_INLINE __m256i enc_divide16(__m256i *state, const uint32_t *code, __m256i class, __m256i *place)
+/* What is known of the symbols of 16 words: 16-bit numbers. start: the class above it. */
+struct enc_found {
+	__m256i freq, reciprocal, start;
+};
+
+/* 32 words, in the order of unpacking: words 0-7 and 16-23, then the others. Tables of up to `parts` times 16 entries are looked up in registers; longer
+ * ones are loaded word by word. */
+ENC_INLINE void enc_find32(const struct enc_rows *rows, const uint8_t *index, __m256i class, const unsigned parts, struct enc_found found[2])
 {
+	const __m256i zero = _mm256_setzero_si256();
+
+	if (parts <= ENC_MAX_PARTS) {
+		const __m256i j = load256(index), freq = lookup_bytes(rows->freq, j, parts), start = lookup_bytes(rows->start, j, parts);
+		const __m256i low = lookup_bytes(rows->low, j, parts), high = lookup_bytes(rows->high, j, parts);
+		found[0] = (struct enc_found){ _mm256_unpacklo_epi8(freq, zero), _mm256_unpacklo_epi8(low, high), _mm256_unpacklo_epi8(start, class) };
+		found[1] = (struct enc_found){ _mm256_unpackhi_epi8(freq, zero), _mm256_unpackhi_epi8(low, high), _mm256_unpackhi_epi8(start, class) };
+		return;
+	}
 	const __m256i low_byte = _mm256_set1_epi16(255), low_half = _mm256_set1_epi32(0xffff);
-	const __m256i c0 = _mm256_loadu_si256((const void *)code), c1 = _mm256_loadu_si256((const void *)(code + 8));
-	const __m256i pair = _mm256_permute4x64_epi64(_mm256_packus_epi32(_mm256_and_si256(c0, low_half), _mm256_and_si256(c1, low_half)), 0xd8);
-	const __m256i reciprocal = _mm256_permute4x64_epi64(_mm256_packus_epi32(_mm256_srli_epi32(c0, 16), _mm256_srli_epi32(c1, 16)), 0xd8);
-	const __m256i freq = _mm256_srli_epi16(pair, 8), limit = _mm256_andnot_si256(low_byte, pair);
+	uint32_t code[32];
+#pragma GCC unroll 8
+	for (unsigned k = 32; k-- > 0;)         /* what is read first is stored first */
+		code[k] = rows->packed[index[k]];
+	for (unsigned k = 0; k < 2; k++) {
+		const uint8_t *at = (const uint8_t *)(code + 8 * k);
+		const __m256i c0 = load_halves(at, at + 64), c1 = load_halves(at + 16, at + 80);
+		const __m256i pair = _mm256_packus_epi32(_mm256_and_si256(c0, low_half), _mm256_and_si256(c1, low_half));
+		found[k].reciprocal = _mm256_packus_epi32(_mm256_srli_epi32(c0, 16), _mm256_srli_epi32(c1, 16));
+		found[k].freq = _mm256_srli_epi16(pair, 8);
+		found[k].start = _mm256_or_si256(_mm256_and_si256(pair, low_byte), k ? _mm256_unpackhi_epi8(zero, class) : _mm256_unpacklo_epi8(zero, class));
+	}
+}
+
+/* 16 words: the states' new high bytes (in place) and places in position[]; which lanes gave away their low byte is returned. */
+ENC_INLINE __m256i enc_divide16(__m256i *state, const struct enc_found *found, __m256i *place)
+{
 	__m256i x = *state;
 
-	const __m256i full = _mm256_cmpeq_epi16(_mm256_max_epu16(x, limit), x);
+	const __m256i full = _mm256_cmpeq_epi16(_mm256_max_epu16(x, _mm256_slli_epi16(found->freq, 8)), x);
 	x = _mm256_blendv_epi8(x, _mm256_srli_epi16(x, 8), full);
-	__m256i q = _mm256_mulhi_epu16(x, reciprocal), r = _mm256_sub_epi16(x, _mm256_mullo_epi16(q, freq));
-	const __m256i enough = _mm256_cmpgt_epi16(freq, r);     /* the remainder is below 2 * 255 */
+	__m256i q = _mm256_mulhi_epu16(x, found->reciprocal), r = _mm256_sub_epi16(x, _mm256_mullo_epi16(q, found->freq));
+	const __m256i enough = _mm256_cmpgt_epi16(found->freq, r);     /* the remainder is below 2 * 255 */
 	q = _mm256_add_epi16(q, _mm256_add_epi16(_mm256_set1_epi16(1), enough));
-	r = _mm256_sub_epi16(r, _mm256_andnot_si256(enough, freq));
+	r = _mm256_sub_epi16(r, _mm256_andnot_si256(enough, found->freq));
 	*state = _mm256_slli_epi16(q, 8);
-	*place = _mm256_add_epi16(_mm256_add_epi16(_mm256_and_si256(pair, low_byte), r), _mm256_slli_epi16(class, 8));
+	*place = _mm256_add_epi16(found->start, r);
 	return full;
 }
 
@@ -141,8 +171,8 @@ ENC_INLINE __m256i enc_divide16(__m256i *state, const uint32_t *code, __m256i cl
 ENC_INLINE uint8_t *enc_give32(uint8_t *at, __m256i x0, __m256i x1, __m256i full0, __m256i full1)
 {
 	const __m256i low_byte = _mm256_set1_epi16(255);
-	const __m256i bytes = _mm256_permute4x64_epi64(_mm256_packus_epi16(_mm256_and_si256(x0, low_byte), _mm256_and_si256(x1, low_byte)), 0xd8);
-	const uint32_t mask = (uint32_t)_mm256_movemask_epi8(_mm256_permute4x64_epi64(_mm256_packs_epi16(full0, full1), 0xd8));
+	const __m256i bytes = _mm256_packus_epi16(_mm256_and_si256(x0, low_byte), _mm256_and_si256(x1, low_byte));
+	const uint32_t mask = (uint32_t)_mm256_movemask_epi8(_mm256_packs_epi16(full0, full1));
 	const __m128i low = _mm256_castsi256_si128(bytes), high = _mm256_extracti128_si256(bytes, 1);
 
 #define GIVE8(v, m) \
@@ -171,40 +201,59 @@ ENC_INLINE __m256i enc_place16(const uint8_t *position, __m256i high, __m256i pl
 	return _mm256_or_si256(high, _mm256_set_epi64x((long long)out[3], (long long)out[2], (long long)out[1], (long long)out[0]));
 }
 
-ENC_INLINE void enc_group128(const struct enc_rows *rows, const uint8_t *index, const uint8_t *column, __m256i *state, uint8_t **at)
+/* 32 new states: the positions join the high bytes. Without classes they are looked up as bytes. */
+ENC_INLINE void enc_place32(const uint8_t *position, const bool classed, __m256i state[2], const __m256i place[2])
 {
-	uint32_t code[KN_GROUP];
-
-#pragma GCC unroll 8
-	for (unsigned k = KN_GROUP; k-- > 0;)   /* what is read first is stored first */
-		code[k] = rows->packed[index[k]];
-	for (unsigned h = 4; h-- > 0;) {
-		__m256i *s = state + 2 * h, place[2], full[2];
-		const __m256i x0 = s[0], x1 = s[1];
-		for (unsigned k = 0; k < 2; k++) {
-			const __m256i class = column ? _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)(column + 32 * h + 16 * k))) : _mm256_setzero_si256();
-			full[k] = enc_divide16(&s[k], code + 32 * h + 16 * k, class, &place[k]);
-		}
-		*at = enc_give32(*at, x0, x1, full[0], full[1]);
+	if (classed) {
 		for (unsigned k = 0; k < 2; k++)
-			s[k] = enc_place16(rows->position, s[k], place[k]);
+			state[k] = enc_place16(position, state[k], place[k]);
+		return;
 	}
+	const __m256i bytes = lookup_bytes(position, _mm256_packus_epi16(place[0], place[1]), 16), zero = _mm256_setzero_si256();
+	state[0] = _mm256_or_si256(state[0], _mm256_unpacklo_epi8(bytes, zero));
+	state[1] = _mm256_or_si256(state[1], _mm256_unpackhi_epi8(bytes, zero));
 }
 
-static void enc_code_groups(struct enc_rans *run, size_t n)
+ENC_INLINE void enc_code_shape(struct enc_rans *run, size_t n, const unsigned parts, const bool classed)
 {
 	__m256i state[8];
 	uint8_t *at = run->at;
 	const uint8_t *column;
 
-	memcpy(state, run->state, sizeof(state));
+	for (unsigned h = 0; h < 4; h++)        /* in the order of unpacking */
+		for (unsigned k = 0; k < 2; k++)
+			state[2 * h + k] = load_halves((const uint8_t *)(run->state + 32 * h + 8 * k), (const uint8_t *)(run->state + 32 * h + 16 + 8 * k));
 	for (size_t i = n; i > 0;) {
 		i -= KN_GROUP;
 		const struct enc_rows *rows = enc_rows_at(run, i, &column);
-		enc_group128(rows, run->index + i, column, state, &at);
+		for (unsigned h = 4; h-- > 0;) {
+			__m256i *s = state + 2 * h, place[2], full[2];
+			const __m256i x0 = s[0], x1 = s[1];
+			struct enc_found found[2];
+			enc_find32(rows, run->index + i + 32 * h, classed ? load256(column + 32 * h) : _mm256_setzero_si256(), parts, found);
+			for (unsigned k = 0; k < 2; k++)
+				full[k] = enc_divide16(&s[k], &found[k], &place[k]);
+			at = enc_give32(at, x0, x1, full[0], full[1]);
+			enc_place32(rows->position, classed, s, place);
+		}
 	}
-	memcpy(run->state, state, sizeof(state));
+	for (unsigned h = 0; h < 4; h++) {
+		store256(run->state + 32 * h, _mm256_permute2x128_si256(state[2 * h], state[2 * h + 1], 0x20));
+		store256(run->state + 32 * h + 16, _mm256_permute2x128_si256(state[2 * h], state[2 * h + 1], 0x31));
+	}
 	run->at = at;
+}
+
+static void enc_code_groups(struct enc_rans *run, size_t n)
+{
+	const bool classed = run->args->col_class && run->table->kc > 1;
+
+	switch ((classed ? run->table->kc : 1u) << run->table->log2_nb >> 4) {
+	case 1: enc_code_shape(run, n, 1, false); break;
+	case 2: classed ? enc_code_shape(run, n, 2, true) : enc_code_shape(run, n, 2, false); break;
+	case 4: classed ? enc_code_shape(run, n, 4, true) : enc_code_shape(run, n, 4, false); break;
+	default: enc_code_shape(run, n, 16, true);
+	}
 }
 
 #endif
