@@ -14,7 +14,11 @@
 /* The smaller and the larger of two numbers; each argument is evaluated once. */
 #define MIN(a, b) PICK_(<, a, b, __COUNTER__)
 #define MAX(a, b) PICK_(>, a, b, __COUNTER__)
+#ifdef __cppcheck__ /* its parser gives a file up that has a statement in an expression */
+#define PICK_(op, a, b, id) ((a) op (b) ? (a) : (b))
+#else
 #define PICK_(op, a, b, id) PICK_2_(op, a, b, id)
+#endif
 #define PICK_2_(op, a, b, id) \
 	({ const __typeof__((a) + (b)) pick_a_##id = (a), pick_b_##id = (b); pick_a_##id op pick_b_##id ? pick_a_##id : pick_b_##id; })
 
