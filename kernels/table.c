@@ -46,7 +46,7 @@ static bool assign_codes(struct kn_huff *huff)
 
 static void fill_windows(struct kn_huff *huff)
 {
-	const unsigned windows = 1u << huff->bits;
+	const unsigned bits = huff->bits, windows = 1u << bits;
 
 	for (unsigned s = 0; s < 256; s++)
 		for (unsigned w = huff->code[s]; huff->length[s] && w < windows; w += 1u << huff->length[s])
@@ -55,11 +55,11 @@ static void fill_windows(struct kn_huff *huff)
 		unsigned used = 0, count = 0;
 		uint64_t entry = 0;
 		while (count < 4) {
-			const unsigned one = huff->one[w >> used];
-			if (used + (one >> 8) > huff->bits)
+			const unsigned one = huff->one[w >> used], next = used + (one >> 8);
+			if (next > bits)
 				break;
 			entry |= (uint64_t)(one & 255) << (8 * count++);
-			used += one >> 8;
+			used = next;
 		}
 		huff->entry[w] = entry | (uint64_t)count << 32 | (uint64_t)used << 40;
 	}
@@ -74,11 +74,12 @@ static enum brv_status expand_huff(struct span body, struct kn_huff *huff, struc
 	if (c.bad || last < first || cursor_left(&c) != (last - first + 2) / 2)
 		return fail(err, BRV_DAMAGED, "a Huffman table of %zu bytes for symbols %u..%u", body.nbytes, first, last);
 	for (unsigned s = first; s <= last; s++) {
-		huff->length[s] = c.at[(s - first) / 2] >> ((s - first) % 2 * 4) & 15;
-		codes += huff->length[s] != 0;
-		huff->bits = MAX(huff->bits, huff->length[s]);
-		if (huff->length[s] > HUFF_BITS)
-			return fail(err, BRV_DAMAGED, "a Huffman code of %u bits", huff->length[s]);
+		const unsigned length = c.at[(s - first) / 2] >> ((s - first) % 2 * 4) & 15;
+		if (length > HUFF_BITS)
+			return fail(err, BRV_DAMAGED, "a Huffman code of %u bits", length);
+		huff->length[s] = (uint8_t)length;
+		huff->bits = MAX(huff->bits, length);
+		codes += length != 0;
 	}
 	if ((last - first) % 2 == 0 && c.at[(last - first) / 2] >> 4)
 		return fail(err, BRV_DAMAGED, "a Huffman table's last nibble is not 0");
@@ -120,18 +121,19 @@ static void fill_flat(struct kn_rans *rans)
 {
 	const unsigned nb = 1u << rans->log2_nb, log2_c = 8 - rans->log2_nb;
 	const unsigned add = rans->width <= 8 ? rans->base : 0, mask = (unsigned)mask_bits(MIN(rans->width, 8));
-	uint32_t *flat = rans->flat;
 
 	for (unsigned r = 0; r < rans->kr; r++) {
 		const struct kn_rans_rows *rows = &rans->row[r];
-		for (unsigned c = 0; c < rans->kc; c++)
+		for (unsigned c = 0; c < rans->kc; c++) {
+			uint32_t *flat = rans->flat + ((r * rans->kc + c) << 8);
 			for (unsigned lo = 0; lo < 256; lo++) {
 				const unsigned b = c * nb + (lo >> log2_c);
 				const bool own = lo < rows->threshold[b];
 				const unsigned j = own ? b : rows->alias[b], s = j & (nb - 1);
 				const unsigned rank = own ? lo & ((1u << log2_c) - 1) : (lo + rows->before[b]) & 255;
-				*flat++ = (uint32_t)rows->freq[j] << 24 | (uint32_t)(s == rans->escape) << 16 | rank << 8 | ((rans->map[s] + add) & mask);
+				flat[lo] = (uint32_t)rows->freq[j] << 24 | (uint32_t)(s == rans->escape) << 16 | rank << 8 | ((rans->map[s] + add) & mask);
 			}
+		}
 	}
 }
 
@@ -196,10 +198,11 @@ static enum brv_status expand_wide(struct span body, struct kn_wide *wide, struc
 			if (k > WIDE_BITS)
 				return fail(err, BRV_DAMAGED, "a wide table's frequency is out of range");
 			const unsigned freq = k ? (1u << (k - 1)) + take_bits(&bits, k - 1) : 0;
-			if (freq > (1u << WIDE_BITS) - 1 || sum + freq > 1u << WIDE_BITS)
+			const unsigned first = sum, end = sum + freq;
+			if (freq > (1u << WIDE_BITS) - 1 || end > 1u << WIDE_BITS)
 				return fail(err, BRV_DAMAGED, "a wide table's frequencies add up to more than 4096");
-			for (unsigned r = 0; r < freq; r++)
-				slot[sum++] = freq << 20 | j << 12 | r;
+			for (; sum < end; sum++)
+				slot[sum] = freq << 20 | j << 12 | (sum - first);
 		}
 		if (sum != 1u << WIDE_BITS)
 			return fail(err, BRV_DAMAGED, "a wide table's frequencies add up to %u, not 4096", sum);

@@ -183,24 +183,27 @@ static enum brv_status parse_shape(struct parser *p, struct stream *stream)
 	return BRV_OK;
 }
 
-/* data_nbytes from shape and type. The product is taken over 128 bits; a dimension of 0 makes it 0 whatever the others are. */
+/* data_nbytes from shape and type. An element has 4 bits at least, so the elements of what is below 2^66 bits can be counted in 64; a dimension of 0
+ * makes it 0 whatever the others are. */
 static enum brv_status measure(struct parser *p, struct stream *stream)
 {
-	const uint64_t *dim = p->view->dim + stream->dims_at;
-	unsigned __int128 nbits = dtype_by_code(stream->dtype)->bits;
+	const uint64_t *dim = p->view->dim + stream->dims_at, bits = dtype_by_code(stream->dtype)->bits;
+	uint64_t nwords = 1, nbytes;
 	bool over = false;
 	for (uint32_t i = 0; i < stream->ndim; i++) {
 		if (dim[i] == 0) {
 			stream->data_nbytes = 0;
 			return BRV_OK;
 		}
-		over = over || __builtin_mul_overflow(nbits, dim[i], &nbits);
+		over = !mul_u64(nwords, dim[i], &nwords) || over;
 	}
-	if (over || nbits >> 66)
+	over = !mul_u64(nwords / 8, bits, &nbytes) || over;
+	nbytes += nwords % 8 * bits / 8;
+	if (over || nbytes >= 1ull << 63)
 		return damaged_index(p, "its shape is too large");
-	if (nbits % 8)
+	if (nwords % 8 * bits % 8)
 		return damaged_index(p, "its elements do not fill whole bytes");
-	stream->data_nbytes = (uint64_t)(nbits / 8);
+	stream->data_nbytes = nbytes;
 	return BRV_OK;
 }
 
