@@ -191,6 +191,14 @@ RANS_INLINE __m512i choose_lookup(const __m512i *table, __m512i index, __mmask64
 	return _mm512_mask_permutexvar_epi8(_mm512_permutexvar_epi8(index, table[0]), second, index, table[1]);
 }
 
+/* lookup() where bits 6 and 7 of all indices are known to be those masks': they are the column class's, the same for all tables. */
+RANS_INLINE __m512i lookup_class(const __m512i *table, __m512i index, const unsigned nregs, __mmask64 bit6, __mmask64 bit7)
+{
+	if (!RANS_BY_MASK || nregs <= 2)
+		return lookup(table, index, nregs);
+	return _mm512_mask_mov_epi8(choose_lookup(table, index, bit6), bit7, choose_lookup(table + 2, index, bit6));
+}
+
 RANS_INLINE void load_rows(struct rans_regs *regs, const struct kn_rans_rows *rows, const unsigned log2_nb, const unsigned kc,
 			   const struct rans_consts *consts)
 {
@@ -237,10 +245,14 @@ RANS_INLINE void find_halves(const unsigned from, const unsigned to, const unsig
 {
 	const __mmask64 even = 0x5555555555555555;
 	__m512i index[2], threshold[2];
-	__mmask64 own[2];
+	__mmask64 own[2], bit6[2] = { 0 }, bit7[2] = { 0 };
 
+	HALVES(h) {
+		if (RANS_BY_MASK && nregs > 2)
+			bit6[h] = _mm512_test_epi8_mask(bucket[h], kept->own_bit), bit7[h] = _mm512_movepi8_mask(bucket[h]);
+	}
 	HALVES(h)
-		threshold[h] = lookup(regs->threshold, bucket[h], nregs);
+		threshold[h] = lookup_class(regs->threshold, bucket[h], nregs, bit6[h], bit7[h]);
 	if (nregs == 1 && RANS_BY_MASK) {
 		HALVES(h)
 			own[h] = _mm512_cmplt_epu8_mask(lo[h], threshold[h]);
@@ -266,10 +278,10 @@ RANS_INLINE void find_halves(const unsigned from, const unsigned to, const unsig
 		HALVES(h)
 			own[h] = _mm512_cmplt_epu8_mask(lo[h], threshold[h]);
 		HALVES(h)
-			index[h] = _mm512_mask_mov_epi8(lookup(regs->alias, bucket[h], nregs), own[h], bucket[h]);
+			index[h] = _mm512_mask_mov_epi8(lookup_class(regs->alias, bucket[h], nregs, bit6[h], bit7[h]), own[h], bucket[h]);
 		HALVES(h)
-			found->rank[h] = _mm512_mask_mov_epi8(_mm512_add_epi8(lo[h], lookup(regs->before, bucket[h], nregs)), own[h],
-							      _mm512_and_si512(lo[h], kept->position_mask));
+			found->rank[h] = _mm512_mask_mov_epi8(_mm512_add_epi8(lo[h], lookup_class(regs->before, bucket[h], nregs, bit6[h], bit7[h])),
+							      own[h], _mm512_and_si512(lo[h], kept->position_mask));
 		HALVES(h)
 			found->symbol[h] = _mm512_permutexvar_epi8(index[h], kept->map);
 	}
@@ -278,7 +290,7 @@ RANS_INLINE void find_halves(const unsigned from, const unsigned to, const unsig
 			found->even_freq[h] = _mm512_maskz_permutex2var_epi8(even, regs->freq[0], index[h], regs->freq[1]);
 			found->odd_freq[h] = _mm512_maskz_permutex2var_epi8(~even, regs->freq[0], index[h], regs->freq[1]);
 		} else {
-			const __m512i both = lookup(regs->freq, index[h], nregs);
+			const __m512i both = lookup_class(regs->freq, index[h], nregs, bit6[h], bit7[h]);
 			found->even_freq[h] = _mm512_and_si512(both, kept->low_byte);
 			found->odd_freq[h] = _mm512_andnot_si512(kept->low_byte, both);
 		}
