@@ -2,8 +2,11 @@
  *
  *     bench_decode ARCHIVE.brv...
  *
- * By thread count, with checksums and without, threads pinned and not, in huge pages and in small ones.
+ * First, for busy machines, one thread's own time for pieces of 40 MiB, each piece's best of several rounds; memcpy of the same pieces. Then whole archives:
+ * by thread count, with checksums and without, threads pinned and not, in huge pages and in small ones.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
 #include "common/cpus.h"
 #include "perf/clock.h"
 #include "runtime/brevis.h"
@@ -89,6 +92,49 @@ static void bench_warm(const struct subject *subject, unsigned threads, int no_c
 	brv_close(archive);
 }
 
+enum { PIECE_NBYTES = 40 << 20, WAYS = 3 };
+
+/* A round of every way: memcpy, decoding without checksums, with them. best[]: of each piece. */
+static void round_of_pieces(const struct subject *subject, brv_archive *const archive[2], uint8_t *dst, const uint8_t *src, size_t nbytes, double *best)
+{
+	brv_error error;
+
+	for (unsigned way = 0; way < WAYS; way++)
+		for (size_t at = 0; at < nbytes; at += PIECE_NBYTES, best++) {
+			const size_t n = MIN(nbytes - at, (size_t)PIECE_NBYTES);
+			const double start = thread_seconds();
+			if (way == 0)
+				memcpy(dst + at, src + at, n);
+			else
+				check(brv_decode_data(archive[way - 1], at, dst + at, n, NULL, &error), subject, &error);
+			*best = MIN(*best, thread_seconds() - start);
+		}
+}
+
+static void bench_pieces(const struct subject *subject)
+{
+	brv_archive *const archive[2] = { open_subject(subject, 1), open_subject(subject, 0) };
+	brv_info info;
+
+	brv_get_info(archive[0], &info);
+	uint8_t *dst = warm(info.data_nbytes + 4096), *src = warm(info.data_nbytes + 4096);
+	const size_t npieces = ceil_div(info.data_nbytes, PIECE_NBYTES);
+	double *best = warm(WAYS * npieces * sizeof(*best)), sum[WAYS] = { 0 };
+	for (size_t i = 0; i < WAYS * npieces; i++)
+		best[i] = INFINITY;
+	for (unsigned r = 0; r < REPEATS; r++)
+		round_of_pieces(subject, archive, dst, src, info.data_nbytes, best);
+	for (size_t i = 0; i < WAYS * npieces; i++)
+		sum[i / npieces] += best[i];
+	for (unsigned way = 1; way < WAYS; way++)
+		report(subject, 1, way == 1 ? "pieces, checksums off" : "pieces, checksums on", (double)info.data_nbytes / sum[way] / 1e9, sum[0] / sum[way]);
+	munmap(dst, info.data_nbytes + 4096);
+	munmap(src, info.data_nbytes + 4096);
+	munmap(best, WAYS * npieces * sizeof(*best));
+	brv_close(archive[0]);
+	brv_close(archive[1]);
+}
+
 static uint8_t *fresh(size_t nbytes)
 {
 	uint8_t *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -144,6 +190,7 @@ int main(int argc, char **argv)
 			perror(argv[i]);
 			return 5;
 		}
+		bench_pieces(&subject);
 		for (unsigned threads = 1; threads <= cpus.usable; threads *= 2) {
 			for (int no_checksums = 1; no_checksums >= 0; no_checksums--)
 				bench_warm(&subject, threads, no_checksums, BRV_NUMA_NONE);
