@@ -22,5 +22,6 @@ kn_enc_fn KN(enc_huff), KN(enc_rans), KN(enc_wide);
 #define KN_HAS_PAST 1
 kn_past_fn KN(copy_past);
 #endif
+kn_class_fn KN(class_costs);
 
 #endif

@@ -91,5 +91,6 @@ const struct kn_set kn_set_hwy = {
 	},
 	.can_fuse = kn_can_fuse_scalar,
 	.enc_huff = kn_enc_huff_scalar, .enc_rans = kn_enc_rans_scalar, .enc_wide = kn_enc_wide_scalar,
+	.class_costs = kn_class_costs_scalar,
 };
 #endif

@@ -152,6 +152,19 @@ typedef size_t kn_enc_fn(const struct kn_enc_args *args);
 typedef void kn_past_fn(void *dst, const void *src, size_t nbytes);
 static inline size_t kn_encode_bound(size_t n) { return n * 4 + n * 6 + 4096; }
 
+/* Costs of lines (rows or columns of a tensor) in each of some classes: sum[k * stride + i] += cost[(label[r] * classes + k) * 32 + symbol[r * stride + i]]
+ * over the n rows r. The same in every set. */
+struct kn_class_args {
+	const uint8_t *symbol;          /* n rows of `stride` symbols below 32; stride is a multiple of 64 */
+	size_t stride, n;
+	const uint8_t *label;           /* of each row */
+	unsigned classes;
+	bool both;                      /* there are symbols above 15 */
+	const uint8_t *cost;            /* at most 127 each */
+	uint32_t *sum;                  /* classes * stride */
+};
+typedef void kn_class_fn(const struct kn_class_args *args);
+
 /* One instruction set's bodies. fn is indexed by op code (NULL: the executor's own); sets that have no body of their own for an
  * op point to the best set that the same CPUs run: every cell is filled. */
 struct kn_set {
@@ -164,6 +177,7 @@ struct kn_set {
 	bool (*can_fuse)(enum kn_id id, const struct kn_args *shape);
 	kn_enc_fn *enc_huff, *enc_rans, *enc_wide;
 	kn_past_fn *copy_past;                  /* NULL: no such stores */
+	kn_class_fn *class_costs;
 };
 
 /* All sets that this build has, reference first, NULL at the end. */

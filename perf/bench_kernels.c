@@ -340,7 +340,7 @@ int main(int argc, char **argv)
 		read_weights(&b, path);
 	else
 		make_weights(&b);
-	const struct class_view view = { b.bf16, 16, 7, 8 };
+	const struct class_view view = { .words = b.bf16, .width = 16, .shift = 7, .bits = 8 };
 	if (!classes_build(&b.classes, &view, (size_t)CHUNK * CHUNKS / COLUMNS, COLUMNS, 4, 4, (size_t)CHUNK * CHUNKS))
 		return 6;
 	for (unsigned s = 0; kn_sets[s]; s++)

@@ -1,297 +1,325 @@
 /* classes.c: alternating k-means of rows and columns on code length.
  *
- * A row looks only at some columns and a column only at some rows: scale needs a few hundred words to show. Symbols are
- * folded into bytes once; after that an iteration touches only counts. SPDX-License-Identifier: Apache-2.0 */
+ * A row looks only at some columns and a column only at some rows: scale needs a few hundred words to show. Words are folded into 16 or 32 symbols once, the
+ * scales of the commonest window, without or with the sign; costs of symbols in classes are small integers, so that sums are the same in every instruction set, and what a
+ * symbol costs is estimated from a part of the words. SPDX-License-Identifier: Apache-2.0 */
 #include "synth/classes.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "common/by_size.h"
+#include "kernels/kernel.h"
+#include "synth/field16.h"
 
-enum { MAX_SYMBOLS = 64, MAX_CLASSES = 16, ITERATIONS = 3, WINDOW = 32, COL_PAD = 256, LINE_WORDS = 64, NOT_COUNTED = 65535 };
+enum { WINDOW = 16, SYMBOLS = 2 * WINDOW, MAX_CLASSES = 16, COL_PAD = 256, LINE_WORDS = 64, COUNTED_WORDS = 4096, MOST_COST = 127, COST_UNITS = 32 };
 
-/* One side of the alternation: `count` lines (rows or columns), each seen through `width` words. Symbols lie as they are met in the tensor: a
- * row's side by side, those of columns in rows. */
+/* One side of the alternation: `count` lines (rows or columns), each seen through `width` words. */
 struct side {
-	size_t count, width;
-	bool across;                    /* symbol[position][line], else symbol[line][position] */
-	uint8_t *symbol;
+	size_t count, width, stride;    /* stride: count, rounded up for kernels */
+	uint8_t *symbol;                /* [position][line] */
+	bool shared;                    /* symbol is the other side's */
 	uint32_t *other;                /* the line of the other side at each position */
-	uint16_t *bin;                  /* other class * symbols at each position: where in a line's counts its symbol is counted now, or NOT_COUNTED */
-	struct move { uint32_t at; uint16_t from, to; } *move;  /* positions whose bin changes */
+	uint8_t *other_label;           /* and its label */
 	uint8_t *label;
 	unsigned classes;
-	uint32_t *hist;                 /* [line][other class * symbols + symbol] */
+	bool sign;                      /* in the symbols */
+	size_t pair_words;              /* that costs are estimated from, for each class pair */
+	uint32_t *sum;                  /* [class][line]: costs */
 };
 
-/* Symbols of the top bits: sign and exponent, the exponent folded to a window of its 31 commonest values; 31 is everything else. */
-static unsigned fold_table(const struct class_view *view, size_t n, size_t stride, uint8_t table[512])
+/* The bits of a word that tell its scale. */
+static inline unsigned scale_of(const struct class_view *view, uint64_t word)
 {
-	const unsigned exponents = 1u << view->exponent_bits, size = word_nbytes(view->width);
-	uint32_t count[256] = { 0 };
-	unsigned rank = 0;
+	if (view->complement && word >> (view->width - 1) & 1)
+		word = ~word;
+	return word >> view->shift & mask_bits(view->bits);
+}
 
-	if (exponents <= WINDOW) {
-		for (unsigned i = 0; i < 2 * exponents; i++)
-			table[i] = (uint8_t)i;
-		return 2 * exponents;
-	}
+/* The first of the window of scales that holds most words; those beyond it join its ends. */
+static unsigned choose_base(const struct class_view *view, size_t n, size_t stride)
+{
+	const unsigned scales = 1u << view->bits;
+	uint32_t count[256] = { 0 }, sum = 0, most;
+	unsigned base = 0;
+
 	for (size_t i = 0; i < n; i += stride)
-		count[get_word(view->words, size, i) >> view->shift & (exponents - 1)]++;
-	memset(table, WINDOW - 1, 256);
-	for (; rank < WINDOW - 1; rank++) {
-		unsigned best = 0;
-		for (unsigned e = 0; e < exponents; e++)
-			if (count[e] > count[best])
-				best = e;
-		if (!count[best])
-			break;
-		table[best] = (uint8_t)rank, count[best] = 0;
+		count[scale_of(view, get_word(view->words, word_nbytes(view->width), i))]++;
+	for (unsigned e = 0; e < MIN(scales, (unsigned)WINDOW); e++)
+		sum += count[e];
+	most = sum;
+	for (unsigned e = 1; e + WINDOW <= scales; e++) {
+		sum += count[e + WINDOW - 1] - count[e - 1];
+		if (sum > most)
+			most = sum, base = e;
 	}
-	for (unsigned e = 0; e < exponents; e++)
-		table[exponents + e] = (uint8_t)(table[e] + WINDOW);
-	return 2 * WINDOW;
+	return base;
 }
 
 /* Symbols of n words from word `at` on. */
-static void fold(const struct class_view *view, const uint8_t *table, size_t at, size_t n, uint8_t *out)
+static void fold(const struct class_view *view, unsigned base, size_t at, size_t n, uint8_t *out)
 {
-	const unsigned shift = view->shift;
+	const uint8_t low = (uint8_t)base, last = WINDOW - 1;
 
+	if (view->width == 16) {
+		const uint8_t *v = (const uint8_t *)view->words + 2 * at;
+		field16(v, n, 0, view->shift, view->bits, out);
+		for (size_t i = 0; i < n; i++) {
+			const uint8_t above = out[i] > low ? (uint8_t)(out[i] - low) : 0;
+			out[i] = above < last ? above : last;
+		}
+		for (size_t i = 0; view->sign && i < n; i++)
+			out[i] |= v[2 * i + 1] >> 7 << 4;
+		return;
+	}
 	BY_SIZE(T, word_nbytes(view->width), {
 		const T *v = (const T *)view->words + at;
-		for (size_t i = 0; i < n; i++)
-			out[i] = table[v[i] >> shift];
+		const T mask = (T)mask_bits(view->bits), flip = (T)(view->complement ? ~(T)0 : 0);
+		const unsigned shift = view->shift, sign = view->sign ? WINDOW : 0;
+		for (size_t i = 0; i < n; i++) {
+			const T negative = (T)(v[i] >> (8 * sizeof(T) - 1));
+			const uint8_t e = (uint8_t)((T)(v[i] ^ (flip & (T)-negative)) >> shift & mask);
+			const uint8_t above = e > low ? (uint8_t)(e - low) : 0;
+			out[i] = (uint8_t)((above < last ? above : last) | (sign & (uint8_t)-(uint8_t)negative));
+		}
 	})
 }
 
-static bool alloc_side(struct side *s, size_t count, size_t width, bool across, unsigned classes, size_t features, uint8_t *label)
+static bool alloc_side(struct side *s, size_t count, size_t width, unsigned classes, uint8_t *label)
 {
-	*s = (struct side){ .count = count, .width = width, .across = across, .classes = classes, .label = label };
-	s->symbol = malloc(count * width);
+	const size_t stride = (count + 63) & ~(size_t)63;
+
+	*s = (struct side){ .count = count, .width = width, .stride = stride, .classes = classes, .label = label };
 	s->other = malloc(width * sizeof(*s->other));
-	s->move = malloc(width * sizeof(*s->move));
-	s->bin = malloc(width * sizeof(*s->bin));
-	s->hist = classes > 1 ? malloc(count * features * sizeof(*s->hist)) : NULL;
-	if (s->bin)
-		memset(s->bin, 255, width * sizeof(*s->bin));
-	return s->symbol && s->other && s->move && s->bin && (s->hist || classes < 2);
+	s->other_label = malloc(width);
+	s->sum = classes > 1 ? malloc(classes * stride * sizeof(*s->sum)) : NULL;
+	return s->other && s->other_label && (s->sum || classes < 2);
 }
 
 static void free_side(struct side *s)
 {
-	free(s->symbol);
+	if (!s->shared)
+		free(s->symbol);
 	free(s->other);
-	free(s->move);
-	free(s->bin);
-	free(s->hist);
-}
-
-/* The symbols' scale summed up for each line. */
-static void sum_lines(const struct side *s, uint32_t *sum)
-{
-	memset(sum, 0, s->count * sizeof(*sum));
-	for (size_t k = 0; k < (s->across ? s->width : s->count); k++) {
-		const uint8_t *symbol = s->symbol + k * (s->across ? s->count : s->width);
-		if (s->across)
-			for (size_t l = 0; l < s->count; l++)
-				sum[l] += symbol[l] & (WINDOW - 1);
-		else
-			for (size_t i = 0; i < s->width; i++)
-				sum[k] += symbol[i] & (WINDOW - 1);
-	}
+	free(s->other_label);
+	free(s->sum);
 }
 
 /* First labels: equal parts by the mean of the symbols' scale. */
-static bool start_labels(struct side *s)
+static void start_labels(struct side *s)
 {
-	float *mean = malloc(s->count * sizeof(float)), low = INFINITY, high = -INFINITY;
-	uint32_t *sum = malloc(s->count * sizeof(*sum)), bins[1024] = { 0 }, limit[MAX_CLASSES];
+	uint32_t *sum = s->sum, bins[1024] = { 0 }, limit[MAX_CLASSES], low = UINT32_MAX, high = 0;
 
-	if (!mean || !sum) {
-		free(mean);
-		free(sum);
-		return false;
+	memset(sum, 0, s->stride * sizeof(*sum));
+	for (size_t i = 0; i < s->width; i++) {
+		const uint8_t *symbol = s->symbol + i * s->stride;
+		for (size_t l = 0; l < s->count; l++)
+			sum[l] += symbol[l] & (WINDOW - 1);
 	}
-	sum_lines(s, sum);
-	for (size_t l = 0; l < s->count; l++) {
-		mean[l] = (float)sum[l];
-		low = mean[l] < low ? mean[l] : low, high = mean[l] > high ? mean[l] : high;
-	}
-	free(sum);
-	const float per_bin = high > low ? 1023.0f / (high - low) : 0;
 	for (size_t l = 0; l < s->count; l++)
-		bins[(unsigned)((mean[l] - low) * per_bin)]++;
+		low = MIN(low, sum[l]), high = MAX(high, sum[l]);
+	const float per_bin = high > low ? 1023.0f / (float)(high - low) : 0;
+	for (size_t l = 0; l < s->count; l++)
+		bins[(unsigned)((float)(sum[l] - low) * per_bin)]++;
 	for (unsigned k = 0, b = 0, seen = 0; k < s->classes; k++) {
 		while (b < 1023 && seen + bins[b] <= s->count * (k + 1) / s->classes)
 			seen += bins[b++];
 		limit[k] = b;
 	}
 	for (size_t l = 0; l < s->count; l++) {
-		unsigned b = (unsigned)((mean[l] - low) * per_bin), k = 0;
+		unsigned b = (unsigned)((float)(sum[l] - low) * per_bin), k = 0;
 		while (k + 1 < s->classes && b > limit[k])
 			k++;
 		s->label[l] = (uint8_t)k;
 	}
-	free(mean);
-	return true;
 }
 
-/* Counts the symbols at n positions in their new bins, and no longer in their old ones if they had any. 4 rows, or a row of columns, at once,
- * so that increments of one counter do not wait for each other. */
-static inline __attribute__((always_inline)) void move_counts(const struct side *s, size_t features, size_t n, const bool counted)
+/* Counts of symbols by class of the position and class of the line: count[(other * classes + own) * SYMBOLS + symbol]. Positions are looked at
+ * until there are pair_words for each class pair, spread evenly. Four sub-tables by turns, so that increments of one counter do not wait for each other. */
+static void count_symbols(const struct side *s, unsigned other_classes, uint32_t *count)
 {
-	enum { ROWS = 4, COLUMNS = 16 };
-	size_t l = 0;
+	enum { ENTRIES = MAX_CLASSES * SYMBOLS };
+	const size_t words = (size_t)s->classes * other_classes * s->pair_words, positions = MIN(s->width, MAX(words / s->count, (size_t)8 * other_classes));
+	uint32_t apart[MAX_CLASSES][4][ENTRIES];
 
-	for (; s->across && l < s->count; l += COLUMNS)
-		for (size_t i = 0; i < n; i++) {
-			const struct move m = s->move[i];
-			const uint8_t *symbol = s->symbol + m.at * s->count;
-			uint32_t *h = s->hist + l * features;
-			for (size_t k = l; k < MIN(l + COLUMNS, s->count); k++, h += features)
-				h[m.to + symbol[k]]++, h[counted ? m.from + symbol[k] : 0] -= counted;
-		}
-	for (; l < s->count; l += ROWS)
-		for (size_t i = 0; i < n; i++) {
-			const struct move m = s->move[i];
-			const uint8_t *symbol = s->symbol + m.at;
-			uint32_t *h = s->hist + l * features;
-			for (size_t k = l; k < MIN(l + ROWS, s->count); k++, h += features)
-				h[m.to + symbol[k * s->width]]++, h[counted ? m.from + symbol[k * s->width] : 0] -= counted;
-		}
-}
-
-/* Brings the counts up to date with the labels of the other side: from iteration to iteration few of them change. */
-static void count_lines(struct side *s, const uint8_t *other_label, unsigned symbols, size_t features)
-{
-	size_t changed = 0, n = 0;
-
-	for (size_t i = 0; i < s->width; i++)
-		changed += s->bin[i] != other_label[s->other[i]] * symbols;
-	const bool all = 2 * changed >= s->width;
-	for (size_t i = 0; i < s->width; i++) {
-		const uint16_t to = (uint16_t)(other_label[s->other[i]] * symbols);
-		if (all || s->bin[i] != to)
-			s->move[n++] = (struct move){ (uint32_t)i, s->bin[i], to };
-		s->bin[i] = to;
+	memset(apart, 0, other_classes * sizeof(*apart));
+	for (size_t p = 0; p < positions; p++) {
+		const size_t i = p * s->width / positions;
+		const uint8_t *symbol = s->symbol + i * s->stride, *label = s->label;
+		uint32_t(*c)[ENTRIES] = apart[s->other_label[i]];
+		size_t l = 0;
+		for (; l + 4 <= s->count; l += 4)
+			for (unsigned t = 0; t < 4; t++)
+				c[t][label[l + t] * SYMBOLS + symbol[l + t]]++;
+		for (; l < s->count; l++)
+			c[0][label[l] * SYMBOLS + symbol[l]]++;
 	}
-	if (!all) {
-		move_counts(s, features, n, true);
-		return;
-	}
-	memset(s->hist, 0, s->count * features * sizeof(*s->hist));
-	move_counts(s, features, n, false);
+	for (unsigned o = 0; o < other_classes; o++)
+		for (unsigned i = 0; i < s->classes * SYMBOLS; i++)
+			count[o * s->classes * SYMBOLS + i] = apart[o][0][i] + apart[o][1][i] + apart[o][2][i] + apart[o][3][i];
 }
 
-/* The sum of counts times code lengths, in one fixed order of additions. */
-static float dot(const uint32_t *count, const float *length, size_t n)
+/* Costs of symbols in each class beyond what they cost in the class in which they cost least, in 1 / COST_UNITS bits: laid out as the counts. */
+static void symbol_costs(const uint32_t *count, unsigned other_classes, unsigned classes, uint8_t *cost)
 {
-	float part[16] = { 0 }, sum = 0;
-	size_t i = 0;
-
-	for (; i + 16 <= n; i += 16)
-		for (unsigned k = 0; k < 16; k++)
-			part[k] += (float)(int32_t)count[i + k] * length[i + k];
-	for (; i < n; i++)
-		sum += (float)(int32_t)count[i] * length[i];
-	for (unsigned k = 0; k < 16; k++)
-		sum += part[k];
-	return sum;
-}
-
-/* Code lengths of the symbols in each class, from the counts of its lines. */
-static void class_lengths(const struct side *s, unsigned other_classes, unsigned symbols, float length[MAX_CLASSES][MAX_CLASSES * MAX_SYMBOLS])
-{
-	const size_t features = (size_t)other_classes * symbols;
 	static const float smooth = 2.4f;
-	uint32_t total[MAX_CLASSES][MAX_CLASSES * MAX_SYMBOLS];
-	float base[MAX_SYMBOLS] = { 0 }, base_sum = 0;
+	float base[MAX_CLASSES][SYMBOLS], length[MAX_CLASSES][SYMBOLS];
 
-	memset(total, 0, sizeof(total));
-	for (size_t l = 0; l < s->count; l++)
-		for (size_t f = 0; f < features; f++)
-			total[s->label[l]][f] += s->hist[l * features + f];
-	for (unsigned k = 0; k < s->classes; k++)
-		for (size_t f = 0; f < features; f++)
-			base[f % symbols] += (float)total[k][f], base_sum += (float)total[k][f];
-	for (unsigned k = 0; k < s->classes; k++)
-		for (unsigned c = 0; c < other_classes; c++) {
+	for (unsigned k = 0; k < classes; k++) {
+		float sum = 0;
+		memset(base[k], 0, sizeof(base[k]));
+		for (unsigned o = 0; o < other_classes; o++)
+			for (unsigned y = 0; y < SYMBOLS; y++)
+				base[k][y] += (float)count[(o * classes + k) * SYMBOLS + y], sum += (float)count[(o * classes + k) * SYMBOLS + y];
+		for (unsigned y = 0; y < SYMBOLS; y++)
+			base[k][y] = (base[k][y] + .01f) / (sum + .01f * SYMBOLS);
+	}
+	for (unsigned o = 0; o < other_classes; o++, count += classes * SYMBOLS, cost += classes * SYMBOLS) {
+		for (unsigned k = 0; k < classes; k++) {
 			float sum = smooth;
-			for (unsigned y = 0; y < symbols; y++)
-				sum += (float)total[k][c * symbols + y];
-			for (unsigned y = 0; y < symbols; y++) {
-				float p = ((float)total[k][c * symbols + y] + smooth * base[y] / base_sum) / sum;
-				length[k][c * symbols + y] = -log2f(p > 1e-9f ? p : 1e-9f);
+			for (unsigned y = 0; y < SYMBOLS; y++)
+				sum += (float)count[k * SYMBOLS + y];
+			for (unsigned y = 0; y < SYMBOLS; y++)
+				length[k][y] = -log2f(((float)count[k * SYMBOLS + y] + smooth * base[k][y]) / sum);
+		}
+		for (unsigned y = 0; y < SYMBOLS; y++) {
+			float least = length[0][y];
+			for (unsigned k = 1; k < classes; k++)
+				least = length[k][y] < least ? length[k][y] : least;
+			for (unsigned k = 0; k < classes; k++) {
+				const float more = (length[k][y] - least) * COST_UNITS + .5f;
+				cost[k * SYMBOLS + y] = more < MOST_COST ? (uint8_t)more : MOST_COST;
 			}
 		}
+	}
 }
 
 /* Relabels the lines of a side under the labels of the other. */
-static void relabel(struct side *s, const uint8_t *other_label, unsigned other_classes, unsigned symbols)
+static void relabel(struct side *s, const uint8_t *other_label, unsigned other_classes, const struct kn_set *set)
 {
-	const size_t features = (size_t)other_classes * symbols;
-	float length[MAX_CLASSES][MAX_CLASSES * MAX_SYMBOLS];
+	uint32_t count[MAX_CLASSES * MAX_CLASSES * SYMBOLS];
+	uint8_t cost[MAX_CLASSES * MAX_CLASSES * SYMBOLS];
 
 	if (s->classes < 2)
 		return;
-	count_lines(s, other_label, symbols, features);
-	class_lengths(s, other_classes, symbols, length);
+	for (size_t i = 0; i < s->width; i++)
+		s->other_label[i] = other_label[s->other[i]];
+	count_symbols(s, other_classes, count);
+	symbol_costs(count, other_classes, s->classes, cost);
+	memset(s->sum, 0, s->classes * s->stride * sizeof(*s->sum));
+	set->class_costs(&(struct kn_class_args){ s->symbol, s->stride, s->width, s->other_label, s->classes, s->sign, cost, s->sum });
 	for (size_t l = 0; l < s->count; l++) {
-		float best = INFINITY;
-		for (unsigned k = 0; k < s->classes; k++) {
-			float bits = dot(s->hist + l * features, length[k], features);
-			if (bits < best)
-				best = bits, s->label[l] = (uint8_t)k;
-		}
+		unsigned best = 0;
+		for (unsigned k = 1; k < s->classes; k++)
+			best = s->sum[k * s->stride + l] < s->sum[best * s->stride + l] ? k : best;
+		s->label[l] = (uint8_t)best;
 	}
 }
 
-/* Rows see blocks of LINE_WORDS columns spread over the row; columns see rows spread over the tensor. */
-static void gather(const struct class_view *view, const uint8_t *table, struct side *rows, struct side *cols, size_t row_words)
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+#define LOW_HALVES(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define HIGH_HALVES(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+
+/* 16 rows of 16 bytes: four rounds of a perfect shuffle of all 256. */
+static void transpose16(const uint8_t *in, size_t in_stride, uint8_t *out, size_t out_stride)
 {
-	const size_t blocks = ceil_div(rows->width, LINE_WORDS);
+	bytes16 v[16], w[16];
+
+	for (unsigned i = 0; i < 16; i++)
+		memcpy(&v[i], in + i * in_stride, 16);
+	for (unsigned round = 0; round < 4; round++) {
+		for (unsigned i = 0; i < 8; i++)
+			w[2 * i] = LOW_HALVES(v[i], v[i + 8]), w[2 * i + 1] = HIGH_HALVES(v[i], v[i + 8]);
+		memcpy(v, w, sizeof(v));
+	}
+	for (unsigned i = 0; i < 16; i++)
+		memcpy(out + i * out_stride, &v[i], 16);
+}
+
+/* out[i * out_stride + r] = in[r * in_stride + i], by blocks that stay in the first-level cache. */
+static void transpose(const uint8_t *in, size_t rows, size_t width, size_t in_stride, uint8_t *out, size_t out_stride)
+{
+	enum { BLOCK = 64 };
+
+	for (size_t r0 = 0; r0 < rows; r0 += BLOCK)
+		for (size_t i0 = 0; i0 < width; i0 += BLOCK)
+			for (size_t r = r0; r < MIN(r0 + BLOCK, rows); r += 16)
+				for (size_t i = i0; i < MIN(i0 + BLOCK, width); i += 16) {
+					if (r + 16 <= rows && i + 16 <= width) {
+						transpose16(in + r * in_stride + i, in_stride, out + i * out_stride + r, out_stride);
+						continue;
+					}
+					for (size_t y = i; y < MIN(i + 16, width); y++)
+						for (size_t x = r; x < MIN(r + 16, rows); x++)
+							out[y * out_stride + x] = in[x * in_stride + y];
+				}
+}
+
+/* Rows see blocks of LINE_WORDS columns spread over the row; columns see rows spread over the tensor. */
+static bool gather(const struct class_view *view, unsigned base, struct side *rows, struct side *cols, size_t row_words)
+{
+	const size_t blocks = ceil_div(rows->width, LINE_WORDS), strip = (rows->width + 63) & ~(size_t)63;
+	const bool all = rows->width == row_words && cols->width == rows->count;
+	uint8_t *seen = NULL;
 
 	for (size_t i = 0; i < rows->width; i++) {
 		size_t block = i / LINE_WORDS;
 		size_t at = blocks > 1 ? block * (row_words - LINE_WORDS) / (blocks - 1) + i % LINE_WORDS : i;
 		rows->other[i] = (uint32_t)MIN(at, row_words - 1);
 	}
-	for (size_t r = 0; rows->classes > 1 && r < rows->count; r++)
+	cols->symbol = malloc(cols->width * cols->stride);
+	if (!cols->symbol)
+		return false;
+	for (size_t i = 0; i < cols->width; i++) {
+		cols->other[i] = (uint32_t)(i * rows->count / cols->width);
+		fold(view, base, cols->other[i] * row_words, row_words, cols->symbol + i * cols->stride);
+		memset(cols->symbol + i * cols->stride + row_words, 0, cols->stride - row_words);
+	}
+	if (rows->classes < 2)
+		return true;
+	rows->symbol = calloc(rows->width, rows->stride);
+	if (rows->symbol && !all)
+		seen = malloc(rows->count * strip);
+	if (!rows->symbol || (!all && !seen))
+		return false;
+	for (size_t r = 0; !all && r < rows->count; r++)
 		for (size_t i = 0, n; i < rows->width; i += n) {
 			for (n = 1; i + n < rows->width && rows->other[i + n] == rows->other[i] + n; n++)
 				;
-			fold(view, table, r * row_words + rows->other[i], n, rows->symbol + r * rows->width + i);
+			fold(view, base, r * row_words + rows->other[i], n, seen + r * strip + i);
 		}
-	for (size_t i = 0; i < cols->width; i++) {
-		cols->other[i] = (uint32_t)(i * rows->count / cols->width);
-		if (cols->classes > 1)
-			fold(view, table, cols->other[i] * row_words, row_words, cols->symbol + i * row_words);
-	}
+	transpose(all ? cols->symbol : seen, rows->count, rows->width, all ? cols->stride : strip, rows->symbol, rows->stride);
+	free(seen);
+	return true;
 }
 
 bool classes_build(struct classes *out, const struct class_view *view, size_t rows, size_t row_words, unsigned kr, unsigned kc, size_t budget)
 {
 	struct side row = { 0 }, col = { 0 };
-	uint8_t table[512];
+	const size_t effort = MAX(budget >> 20, 1), iterations = 3 + 2 * MIN(effort, 4u);
+	const struct kn_set *set;
 	bool ok;
 
 	memset(out, 0, sizeof(*out));
+	if (kn_choose(&set, NULL) != BRV_OK)
+		return false;
 	out->kr = (uint8_t)kr, out->kc = (uint8_t)kc, out->rows = rows, out->row_words = row_words;
 	out->row = calloc(rows, 1);
 	out->col = calloc(row_words + COL_PAD, 1);
-	const unsigned symbols = fold_table(view, rows * row_words, MAX(1, rows * row_words / 65536), table);
-	ok = out->row && out->col &&
-	     alloc_side(&row, rows, MIN(row_words, MAX(LINE_WORDS, budget / rows / LINE_WORDS * LINE_WORDS)), false, kr, kc * symbols, out->row) &&
-	     alloc_side(&col, row_words, MIN(rows, MAX(LINE_WORDS, budget / row_words)), true, kc, kr * symbols, out->col);
+	const unsigned base = choose_base(view, rows * row_words, MAX(1, rows * row_words / 65536));
+	ok = out->row && out->col && alloc_side(&row, rows, MIN(row_words, MAX(LINE_WORDS, budget / rows / LINE_WORDS * LINE_WORDS)), kr, out->row) &&
+	     alloc_side(&col, row_words, MIN(rows, MAX(LINE_WORDS, budget / row_words)), kc, out->col) && gather(view, base, &row, &col, row_words);
+	row.sign = col.sign = view->sign;
 	if (ok) {
-		gather(view, table, &row, &col, row_words);
-		ok = (kr < 2 || start_labels(&row)) && (kc < 2 || start_labels(&col));
+		if (kr > 1)
+			start_labels(&row);
+		if (kc > 1)
+			start_labels(&col);
 	}
-	for (unsigned i = 0; ok && i < ITERATIONS; i++) {
-		relabel(&row, out->col, kc, symbols);
-		relabel(&col, out->row, kr, symbols);
+	row.pair_words = col.pair_words = effort * COUNTED_WORDS;
+	for (size_t i = 0; ok && i < iterations; i++) {
+		relabel(&row, out->col, kc, set);
+		relabel(&col, out->row, kr, set);
 	}
 	free_side(&row);
 	free_side(&col);

@@ -14,16 +14,18 @@ struct classes {
 	uint8_t zero_bits;              /* low bits that are 0 in all words of the rows of class kr - 1; 0: there is no such class */
 };
 
-/* What of a word tells its scale: symbol = word >> shift, folded to `symbols` (at most 64) values around the mode. */
+/* What of a word tells its scale: the bits from `shift` on, of which a window of 16 values is told apart, and perhaps the sign. */
 struct class_view {
 	const void *words;
 	unsigned width;                 /* 8, 16 or 32 */
-	unsigned shift;                 /* to the lowest bit of sign and exponent */
-	unsigned exponent_bits;
+	unsigned shift, bits;
+	bool sign;                      /* the top bit counts: types whose sign is coded with the exponent */
+	bool complement;                /* negative words are inverted first */
 };
 
 /* Assigns the classes; deterministic. False if there is no memory. On success the arrays are freed by classes_free(). Only some of the
- * words are looked at: at most about `budget` of them for rows, and as many for columns. */
+ * words are looked at: at most about `budget` of them for rows, and as many for columns; a larger budget also
+ * means more iterations. */
 bool classes_build(struct classes *out, const struct class_view *view, size_t rows, size_t row_words, unsigned kr, unsigned kc, size_t budget);
 void classes_free(struct classes *classes);
 

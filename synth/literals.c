@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "synth/estimate.h"
 #include "synth/log2i.h"
 #include "synth/productions.h"
 
@@ -50,22 +51,6 @@ static double entropy_bits(const uint32_t *counts, unsigned width, size_t pairs,
 	return bits;
 }
 
-/* Bytes of a literal with a table over the whole tensor; HUGE_VAL if there is no such table. */
-static double table_literal_nbytes(const struct targets *targets, const struct target *t, const struct expr_node *node, const uint32_t *counts)
-{
-	struct buffer body = { 0 };
-	struct kn_table *table = NULL;
-	double nbytes = HUGE_VAL;
-
-	if (literal_train(node, targets->classes, counts, &body) && !body.failed &&
-	    table_expand(table_kind(node->op), (struct span){ body.data, body.nbytes }, &table, NULL) == BRV_OK)
-		nbytes = table_cost_bits(table, counts) / 8 * targets->scale + (double)body.nbytes + 3 +
-			 (double)targets->nchunks * item_overhead_nbytes(table_kind(node->op), t->positional);
-	free(table);
-	buffer_free(&body);
-	return nbytes;
-}
-
 static double pack_nbytes(const struct targets *targets, const struct target *t)
 {
 	uint64_t low, high;
@@ -101,26 +86,79 @@ struct hope {
  * better there than one fitted to the tensor will be: (symbols - 1) / (2 ln 2) bits a pair for each time the sample goes into the tensor. */
 struct views {
 	uint32_t *counts[3];
+	bool done[3];                   /* bits, optimism and distinct are there */
 	double bits[3], optimism[3];
 	size_t distinct[3];             /* symbols, over all pairs */
+	struct estimator estimator;     /* of the flat ones */
 };
 
 static unsigned view_of(const struct production *p) { return p->cols ? 2 : p->rows ? 1 : 0; }
 
+/* Adds up the counts of the `parts` class pairs that each of `pairs` pairs is made of; NULL: no memory. */
+static uint32_t *add_up(const uint32_t *counts, size_t pairs, size_t parts, size_t symbols)
+{
+	uint32_t *sums = calloc(pairs * symbols, sizeof(*sums));
+
+	for (size_t p = 0; sums && p < pairs; p++)
+		for (size_t k = 0; k < parts; k++, counts += symbols)
+			for (size_t s = 0; s < symbols; s++)
+				sums[p * symbols + s] += counts[s];
+	return sums;
+}
+
+/* Flat counts; where there can be classes, those by both are taken in the same pass, and the others from them. */
 static bool make_view(const struct targets *targets, const struct target *t, struct views *views, unsigned v)
 {
+	enum { MANY_COUNTS = 1 << 15 }; /* which are not worth clearing for literals that will not use classes */
 	const struct classes *c = targets->classes;
+	const size_t kr = v > 0 ? c->kr : 1, pairs = kr * (v > 1 ? c->kc : 1), symbols = (size_t)1 << t->width;
+	uint32_t **counts = &views->counts[v];
 
-	if (views->counts[v])
+	if (views->done[v])
 		return true;
-	views->counts[v] = count(targets, t, v > 0, v > 1);
-	if (!views->counts[v])
+	if (v == 0 && c && t->positional && (size_t)(c->kr * c->kc) * symbols <= MANY_COUNTS)
+		views->counts[2] = count(targets, t, true, true);
+	if (!*counts)
+		*counts = v < 2 && views->counts[2] ? add_up(views->counts[2], kr, (size_t)(v > 0 ? 1 : c->kr) * c->kc, symbols) : count(targets, t, v > 0, v > 1);
+	if (!*counts)
 		return false;
-	const size_t pairs = (size_t)(v > 0 ? c->kr : 1) * (v > 1 ? c->kc : 1);
-	views->bits[v] = entropy_bits(views->counts[v], t->width, pairs, &views->distinct[v]);
+	views->done[v] = true;
+	views->bits[v] = entropy_bits(*counts, t->width, pairs, &views->distinct[v]);
 	if (views->distinct[v] > pairs)
 		views->optimism[v] = (double)(views->distinct[v] - pairs) * .7213 * (targets->scale - 1) / 8;
 	return true;
+}
+
+/* Bits of a literal with a table, and the bytes of its body; HUGE_VAL if there is no such table. */
+static double table_bits(const struct targets *targets, const struct expr_node *node, const struct views *views, double *body_nbytes)
+{
+	const struct classes *c = targets->classes;
+	const size_t pairs = (size_t)(node->rows ? c->kr : 1) * (node->cols ? c->kc : 1);
+	const uint32_t *counts = views->counts[node->cols ? 2 : node->rows];
+	struct buffer body = { 0 };
+	struct kn_table *table = NULL;
+	double bits = HUGE_VAL;
+
+	if (node->op == OP_LIT_RANS)
+		return estimate_rans(&views->estimator, node->log2_nb, pairs, counts, body_nbytes);
+	if (node->op == OP_LIT_WIDE)
+		return estimate_wide(&views->estimator, pairs, counts, body_nbytes);
+	if (literal_train(node, c, counts, &body) && !body.failed &&
+	    table_expand(table_kind(node->op), (struct span){ body.data, body.nbytes }, &table, NULL) == BRV_OK)
+		bits = table_cost_bits(table, counts);
+	*body_nbytes = (double)body.nbytes;
+	free(table);
+	buffer_free(&body);
+	return bits;
+}
+
+/* Bytes of a literal with a table over the whole tensor. */
+static double table_literal_nbytes(const struct targets *targets, const struct target *t, const struct expr_node *node, const struct views *views)
+{
+	double body_nbytes = 0;
+	const double bits = table_bits(targets, node, views, &body_nbytes);
+
+	return bits / 8 * targets->scale + body_nbytes + 3 + (double)targets->nchunks * item_overhead_nbytes(table_kind(node->op), t->positional);
 }
 
 static struct literal literal_for(unsigned production, unsigned index, const struct target *t)
@@ -141,6 +179,8 @@ static bool judge_tables(struct targets *targets, unsigned index, const struct c
 	double best[2] = { HUGE_VAL, HUGE_VAL }; /* without classes, with */
 	unsigned count = 0;
 
+	if (!estimator_make(&views->estimator, t->width, views->counts[0]))
+		return false;
 	for (unsigned i = 0; i < nproductions; i++) {
 		const struct production *p = &productions[i];
 		const unsigned v = view_of(p);
@@ -163,7 +203,7 @@ static bool judge_tables(struct targets *targets, unsigned index, const struct c
 		struct literal l = literal_for(hope[h].production, index, t);
 		if (hope[h].cost >= best[0] || (view_of(p) && hope[h].cost >= best[1]))
 			continue;
-		l.nbytes = table_literal_nbytes(targets, t, &l.node, views->counts[view_of(p)]) + views->optimism[view_of(p)];
+		l.nbytes = table_literal_nbytes(targets, t, &l.node, views) + views->optimism[view_of(p)];
 		l.cycles = words * cost_cycles(model, &l.node, kc);
 		best[view_of(p) > 0] = fmin(best[view_of(p) > 0], l.nbytes + model->lambda * l.cycles);
 		insert(t, model, l);

@@ -64,14 +64,15 @@ static bool take_sample(const struct synth_plan *plan, const struct source *sour
 /* Where a type keeps sign and exponent: the view that classes are built on. False for types that have no scale. */
 static bool scale_view(const struct source *source, struct class_view *view)
 {
-	static const struct { const char *name; uint8_t shift, exponent_bits; } kinds[] = {
-		{ "BF16", 7, 8 }, { "F16", 10, 5 }, { "F32", 23, 8 }, { "F8_E4M3", 3, 4 }, { "F8_E5M2", 2, 5 }, { "I8", 2, 5 },
+	static const struct { const char *name; uint8_t shift, bits; bool sign, complement; } kinds[] = {
+		{ "BF16", 7, 8, true, false }, { "F16", 10, 5, true, false }, { "F32", 23, 8, false, false },
+		{ "F8_E4M3", 3, 4, true, false }, { "F8_E5M2", 2, 5, true, false }, { "I8", 2, 5, true, true },
 	};
 	const struct ar_dtype *dtype = dtype_by_code(source->dtype);
 
 	for (unsigned i = 0; dtype && i < ARRAY_LEN(kinds); i++)
 		if (!strcmp(kinds[i].name, dtype->name)) {
-			*view = (struct class_view){ source->words, source->width, kinds[i].shift, kinds[i].exponent_bits };
+			*view = (struct class_view){ source->words, source->width, kinds[i].shift, kinds[i].bits, kinds[i].sign, kinds[i].complement };
 			return true;
 		}
 	return false;
@@ -109,6 +110,7 @@ static bool make_classes(const struct synth_plan *plan, const struct source *sou
 	memset(classes, 0, sizeof(*classes));
 	if (plan->kr * plan->kc == 1 || source->nwords < CLASS_MIN_WORDS || source->rows < 2 || source->row_words < CLASS_MIN_ROW || !scale_view(source, &view))
 		return false;
+	view.sign |= plan->kc > RANS_MAX_COLS; /* lit.wide codes signs together with exponents */
 	/* Tables weigh as much as they gain where there are few words for each. */
 	unsigned kr = plan->kr, kc = plan->kc;
 	while (source->nwords / (kr * kc) < plan->pair_words && kr > 2)
@@ -133,18 +135,17 @@ static bool uses_classes(const struct expr *expr)
 	return false;
 }
 
-/* Searches with the classes and, if they were used, without them: they have to earn what their streams cost. */
-static enum brv_status search_both(struct search *search, const struct classes *classes, struct search_result *result, unsigned *expansions)
+/* Whether the classes that a program uses save what their streams cost. */
+static bool classes_earn(const struct search *search, const struct classes *classes, const struct expr *expr)
 {
-	TRY(search_run(search, result));
-	*expansions += result->expansions;
-	if (!classes || !uses_classes(&result->best))
-		return BRV_OK;
 	double flat = 0, classed = 0;
-	for (unsigned i = 0; i < result->best.nnodes; i++) {
-		const struct expr_node *node = &result->best.node[i];
+
+	if (!uses_classes(expr))
+		return true;
+	for (unsigned i = 0; i < expr->nnodes; i++) {
+		const struct expr_node *node = &expr->node[i];
 		if (node->op == OP_GATE)
-			return BRV_OK; /* nothing else does what it does */
+			return true; /* nothing else does what it does */
 		if (!node->rows && !node->cols)
 			continue;
 		const struct target *t = search->targets->target[node->target];
@@ -159,20 +160,39 @@ static enum brv_status search_both(struct search *search, const struct classes *
 		}
 		flat += best_flat;
 	}
-	if (classed + class_nbytes(classes) < flat)
+	return classed + class_nbytes(classes) < flat;
+}
+
+/* Forgets what the literals would cost, to judge them anew. */
+static void forget_literals(struct targets *targets)
+{
+	for (unsigned i = 0; i < targets->count; i++)
+		targets->target[i]->judged = false, targets->target[i]->nliterals = 0;
+}
+
+/* Searches with the classes and, if they were used, without them: they have to earn what their streams cost. */
+static enum brv_status search_both(struct search *search, const struct classes *classes, struct search_result *result, unsigned *expansions)
+{
+	TRY(search_run(search, result));
+	*expansions += result->expansions;
+	if (!classes || classes_earn(search, classes, &result->best))
 		return BRV_OK;
-	for (unsigned i = 0; i < search->targets->count; i++)
-		search->targets->target[i]->judged = false, search->targets->target[i]->nliterals = 0;
+	forget_literals(search->targets);
 	search->targets->classes = NULL;
 	TRY(search_run(search, result));
 	*expansions += result->expansions;
 	return BRV_OK;
 }
 
+static struct words whole(const struct source *source)
+{
+	return (struct words){ source->words, (size_t)source->nwords, source->width };
+}
+
 /* A stream too small to search: one word over and over, or raw. */
 static enum brv_status program_tiny(const struct synth_plan *plan, const struct source *source, struct coded_stream *stream)
 {
-	const struct words all = { source->words, (size_t)source->nwords, source->width };
+	const struct words all = whole(source);
 	struct expr expr;
 
 	expr_init(&expr, source->width, 0);
@@ -183,31 +203,81 @@ static enum brv_status program_tiny(const struct synth_plan *plan, const struct 
 	return encode_prepare(stream, &expr, source->words, source->nwords, source->width, chunk_words_for(plan, source), NULL);
 }
 
-enum brv_status program_for(const struct synth_plan *plan, const struct source *source, struct coded_stream *stream, struct prior *learn,
-			    FILE *explain, unsigned *expansions)
+/* What is known of a stream before its search, and what the search is to tell. */
+struct request {
+	const struct kin *kin;          /* or NULL */
+	struct kin_example *found;      /* or NULL */
+	struct prior *learn;            /* or NULL */
+	FILE *explain;                  /* or NULL */
+};
+
+/* A program of the stream's kind, if it has kin that looks like it. */
+static bool follow(struct search *search, const struct request *request, const struct source *source, const struct look *look, struct search_result *result)
+{
+	const struct kin_example *example = request->kin && !words_constant(whole(source)) ? kin_like(request->kin, look) : NULL;
+	const struct classes *classes = search->targets->classes;
+
+	if (!example)
+		return false;
+	bool good = kin_follow(search, example, look, (double)source->nwords, result);
+	if (good && classes && !classes_earn(search, classes, &result->best)) {
+		forget_literals(search->targets);
+		search->targets->classes = NULL;
+		good = kin_follow(search, example, look, (double)source->nwords, result);
+		search->targets->classes = classes;
+		if (!good)
+			forget_literals(search->targets);
+	}
+	return good;
+}
+
+static enum brv_status find_program(const struct synth_plan *plan, const struct source *source, const struct request *request, struct coded_stream *stream,
+				    unsigned *expansions)
 {
 	const uint64_t chunk_words = chunk_words_for(plan, source);
+	enum brv_status status = BRV_OK;
 	struct targets targets;
-	struct classes classes;
+	struct classes classes = { 0 };
 	struct search_result result;
+	struct look look;
 	unsigned ignored = 0;
 
-	if (source->nwords * word_nbytes(source->width) <= TINY_NBYTES && !explain)
+	if (source->nwords * word_nbytes(source->width) <= TINY_NBYTES && !request->explain)
 		return stream ? program_tiny(plan, source, stream) : BRV_OK;
 	if (!take_sample(plan, source, chunk_words, &targets))
 		return BRV_MEMORY;
-	const bool classed = make_classes(plan, source, &classes);
-	targets.classes = classed ? &classes : NULL;
 	struct search search = { .targets = &targets, .prior = plan->prior, .model = plan->model, .limits = plan->limits, .dtype = source->dtype,
-				 .size_class = (uint8_t)prior_size_class(source->whole_nwords ? source->whole_nwords : source->nwords), .explain = explain };
-	enum brv_status status = search_both(&search, targets.classes, &result, expansions ? expansions : &ignored);
-	if (status == BRV_OK && learn)
-		search_learn(&search, &result, learn);
+				 .size_class = (uint8_t)prior_size_class(source->whole_nwords ? source->whole_nwords : source->nwords),
+				 .explain = request->explain };
+	if (request->found)
+		look_at(&look, targets.target[0]->words, targets.target[0]->total, source->width);
+	if (make_classes(plan, source, &classes))
+		targets.classes = &classes;
+	if (!follow(&search, request, source, &look, &result)) {
+		status = search_both(&search, targets.classes, &result, expansions ? expansions : &ignored);
+		if (status == BRV_OK && request->found)
+			kin_learn(request->found, &look, &result, (double)source->nwords);
+		if (status == BRV_OK && request->learn)
+			search_learn(&search, &result, request->learn);
+	}
 	if (status == BRV_OK && stream)
 		status = encode_prepare(stream, &result.best, source->words, source->nwords, source->width, chunk_words, &classes);
 	targets_free(&targets);
 	classes_free(&classes);
 	return status;
+}
+
+enum brv_status program_for(const struct synth_plan *plan, const struct source *source, struct coded_stream *stream, struct prior *learn,
+			    FILE *explain, unsigned *expansions)
+{
+	return find_program(plan, source, &(struct request){ .learn = learn, .explain = explain }, stream, expansions);
+}
+
+enum brv_status program_like(const struct synth_plan *plan, const struct source *source, const struct kin *kin, struct coded_stream *stream,
+			     struct kin_example *found, unsigned *expansions)
+{
+	found->n = 0;
+	return find_program(plan, source, &(struct request){ .kin = kin, .found = found }, stream, expansions);
 }
 
 enum brv_status program_ref(const struct synth_plan *plan, const struct source *source, uint64_t tensor, struct coded_stream *stream)

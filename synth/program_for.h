@@ -5,6 +5,7 @@
 #define SYNTH_PROGRAM_FOR_H
 
 #include "synth/encode.h"
+#include "synth/kin.h"
 #include "synth/search.h"
 
 /* What is asked of the search, the same for all tensors. */
@@ -33,6 +34,10 @@ struct source {
 /* Finds a program and prepares the stream. learn (may be NULL) is told what won; explain (may be NULL) receives the candidates. */
 enum brv_status program_for(const struct synth_plan *plan, const struct source *source, struct coded_stream *stream, struct prior *learn,
 			    FILE *explain, unsigned *expansions);
+
+/* The same with what was found for tensors of the source's kind. found->n is 0 unless there was a search, which found->expr[] is of. */
+enum brv_status program_like(const struct synth_plan *plan, const struct source *source, const struct kin *kin, struct coded_stream *stream,
+			     struct kin_example *found, unsigned *expansions);
 
 /* A stream that refers to an equal tensor. */
 enum brv_status program_ref(const struct synth_plan *plan, const struct source *source, uint64_t tensor, struct coded_stream *stream);

@@ -15,7 +15,7 @@
 #include "synth/learn.h"
 #include "synth/same.h"
 
-#define BATCH_NBYTES (64ull << 20)
+#define BATCH_NBYTES (16ull << 20)
 #define SPOOL_NBYTES (64ull << 20)
 
 /* A tensor on its way through a batch. */
@@ -25,6 +25,9 @@ struct item {
 	struct source source;
 	struct fingerprint print;
 	struct same_match same;         /* what an earlier tensor has of it */
+	struct kin *kin;                /* tensors like it; NULL: too few words */
+	bool first;                     /* of its kind, the others wait for it */
+	struct kin_example *found;      /* by its search */
 	struct coded_stream stream;
 	struct buffer *payload;         /* of each chunk */
 	unsigned expansions;
@@ -40,6 +43,8 @@ struct job {
 	struct emitter *emitter;
 	struct pool *pool;
 	struct same *same;
+	struct kinds *kinds;
+	bool firsts;                    /* now those are searched that are the first of their kind */
 	struct encoder *encoder;        /* of each worker */
 	struct item *item;              /* the batch */
 	size_t first, count;
@@ -71,12 +76,21 @@ static void search_item(void *context, uint64_t i, unsigned worker)
 	struct job *job = context;
 	struct item *item = &job->item[i];
 	const double start = seconds_now();
+	struct kin_example found = { .n = 0 };
 	(void)worker;
 
+	if (item->first != job->firsts)
+		return;
 	if (item->same.whole)
 		item->status = program_ref(&job->plan, &item->source, (uint64_t)item->same.tensor, &item->stream);
 	else
-		item->status = program_for(&job->plan, &item->source, &item->stream, NULL, NULL, &item->expansions);
+		item->status = program_like(&job->plan, &item->source, item->kin, &item->stream, &found, &item->expansions);
+	if (item->status == BRV_OK && found.n) {
+		item->found = malloc(sizeof(found));
+		item->status = item->found ? BRV_OK : BRV_MEMORY;
+		if (item->found)
+			*item->found = found;
+	}
 	if (item->status == BRV_OK && item->same.tensor >= 0 && !item->same.whole)
 		encode_set_refs(&item->stream, (uint64_t)item->same.tensor, item->same.first);
 	if (item->status == BRV_OK)
@@ -105,9 +119,12 @@ static void encode_item(void *context, uint64_t i, unsigned worker)
 
 /* Codes a small stream (header, classes) in this thread; payload of all chunks appended to *payload. It is looked at whole and for size: it is
  * decoded once, when an archive is opened. */
-static enum brv_status code_stream(struct job *job, const struct source *source, struct coded_stream *stream, struct buffer *payload)
+static enum brv_status code_stream(struct job *job, const struct source *source, bool search, struct coded_stream *stream, struct buffer *payload)
 {
 	struct synth_plan plan = job->plan;
+
+	if (!search)
+		plan.limits.expansions = 1, plan.limits.closings = 0;
 
 	plan.model = cost_model(COST_SIZE, job->options->target);
 	plan.sample_words = BC_MAX_CHUNK_WORDS;
@@ -127,7 +144,7 @@ static enum brv_status emit_one_class(struct job *job, const uint8_t *label, siz
 	struct coded_stream stream = { 0 };
 	struct buffer payload = { 0 };
 
-	enum brv_status status = code_stream(job, &source, &stream, &payload);
+	enum brv_status status = code_stream(job, &source, false, &stream, &payload);
 	status = status == BRV_OK ? emit_class(job->emitter, &stream, &payload, number, job->err) : fail(job->err, status, "no memory for classes");
 	coded_stream_free(&stream);
 	buffer_free(&payload);
@@ -178,6 +195,7 @@ static void free_batch(struct job *job)
 			buffer_free(&item->payload[c]);
 		free(item->payload);
 		free(item->words);
+		free(item->found);
 		free(item->print.row);
 		free(item->same.first);
 		coded_stream_free(&item->stream);
@@ -193,6 +211,31 @@ static enum brv_status batch_failure(struct job *job)
 		if (job->item[i].status != BRV_OK)
 			return fail(job->err, job->item[i].status, "tensor \"%.80s\": %.150s", job->item[i].tensor->name,
 				    job->item[i].err.text[0] ? job->item[i].err.text : status_text(job->item[i].status));
+	return BRV_OK;
+}
+
+/* Searches the first of every kind, then the others, that have these as examples. */
+static enum brv_status search_batch(struct job *job)
+{
+	for (size_t i = 0; i < job->count; i++) {
+		struct item *item = &job->item[i];
+		const struct source *s = &item->source;
+		if (item->same.whole)
+			continue;
+		item->kin = kinds_find(job->kinds, &(struct kind){ s->width, s->dtype, s->nwords, s->rows, kind_name(item->tensor->name, item->tensor->name_nbytes) });
+		if (!item->kin)
+			return fail(job->err, BRV_MEMORY, "no memory for kinds of tensors");
+		item->first = !item->kin->met;
+		item->kin->met = true;
+	}
+	for (unsigned pass = 0; pass < 2; pass++) {
+		job->firsts = pass == 0;
+		pool_run(job->pool, job->count, search_item, job);
+		TRY(batch_failure(job));
+		for (size_t i = 0; i < job->count; i++)
+			if (job->item[i].found)
+				kin_add(job->item[i].kin, job->item[i].found), job->item[i].found = NULL;
+	}
 	return BRV_OK;
 }
 
@@ -213,8 +256,7 @@ static enum brv_status run_batch(struct job *job)
 		if (same_find(job->same, job->first + i, &item->source, &item->print, chunk_words_for(&job->plan, &item->source), &item->same) != BRV_OK)
 			return fail(job->err, BRV_MEMORY, "no memory for what tensors have in common");
 	}
-	pool_run(job->pool, job->count, search_item, job);
-	TRY(batch_failure(job));
+	TRY(search_batch(job));
 	for (size_t i = 0; i < job->count; i++)
 		ntodo += job->item[i].stream.nchunks;
 	job->todo = malloc((ntodo + 1) * sizeof(*job->todo));
@@ -297,7 +339,7 @@ static enum brv_status code_header(struct job *job)
 	struct coded_stream stream = { 0 };
 	struct buffer payload = { 0 };
 
-	enum brv_status status = code_stream(job, &source, &stream, &payload);
+	enum brv_status status = code_stream(job, &source, true, &stream, &payload);
 	status = status == BRV_OK ? emit_header(job->emitter, &stream, &payload, job->err) : fail(job->err, status, "no memory for the header");
 	coded_stream_free(&stream);
 	buffer_free(&payload);
@@ -371,7 +413,8 @@ static enum brv_status run(struct job *job, const char *out, struct prior *prior
 			    (unsigned long long)largest, (unsigned long long)(3 * largest + need), (unsigned long long)o->memory_limit);
 	job->encoder = calloc(pool_threads(job->pool), sizeof(*job->encoder));
 	job->same = alloc_same(job->checkpoint.ntensors);
-	if (!job->encoder || !job->same)
+	job->kinds = alloc_kinds();
+	if (!job->encoder || !job->same || !job->kinds)
 		return fail(job->err, BRV_MEMORY, "no memory for %zu tensors", job->checkpoint.ntensors);
 	job->plan = plan_of(o, o->prior ? o->prior : prior);
 	if (!o->prior)
@@ -408,6 +451,7 @@ enum brv_status synth_file(const char *in, const char *out, const struct synth_o
 	}
 	free(job.encoder);
 	free_same(job.same);
+	free_kinds(job.kinds);
 	free_pool(job.pool);
 	free_prior(prior);
 	report->seconds = seconds_now() - start;

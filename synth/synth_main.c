@@ -1,5 +1,6 @@
 /* synth_main.c: the command brevis-synth. SPDX-License-Identifier: Apache-2.0 */
 #include <getopt.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -338,6 +339,11 @@ int main(int argc, char **argv)
 	if (out)
 		c.out = out;
 	temporary_catch_signals();
+#ifdef __GLIBC__
+	/* Memory of tensors is used again rather than given back: else the kernel clears every page for each of them. */
+	mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	mallopt(M_TRIM_THRESHOLD, 64 << 20);
+#endif
 	int code = run(&c);
 	free(out);
 	return code;

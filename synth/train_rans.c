@@ -9,22 +9,15 @@
 #include "synth/quantise.h"
 #include "synth/train.h"
 
-enum { MAX_SYMBOLS = 64, TOTAL = 256, TAIL = 15 };
-static const double escape_bits = 5;   /* a nibble, and now and then a literal */
+enum { MAX_SYMBOLS = RANS_MAX_SYMBOLS, TOTAL = 256, TAIL = RANS_TAIL };
+/* A nibble, and now and then a literal; where the tail is full of symbols that have no index, nearly always. */
+static const double escape_bits = 5, rare_escape_bits = 12;
 
 /* Bits per occurrence of frequency f of 256, f > 0. */
 static inline double bits_of(unsigned f) { return 8 - log2i(f); }
 
-/* The alphabet: bytes above base that get an index, commonest first; the escape, if any, is the index after them. */
-struct alphabet {
-	unsigned nb, base, nsymbols;
-	bool escape;
-	uint8_t byte[MAX_SYMBOLS];
-	uint8_t tail[TAIL];
-};
-
 /* Frequencies of one class pair: nsymbols of the alphabet, then the escape. `outside`: occurrences that the alphabet has no index for. */
-static void pair_frequencies(const struct alphabet *a, const double *count, double outside, unsigned *freq)
+static void pair_frequencies(const struct rans_alphabet *a, const double *count, double outside, unsigned *freq)
 {
 	unsigned order[MAX_SYMBOLS], used = 0, best_k = 0, best[MAX_SYMBOLS + 1];
 	double least = HUGE_VAL;
@@ -65,7 +58,7 @@ static void pair_frequencies(const struct alphabet *a, const double *count, doub
 		if (m < 2)
 			p[m++] = 1e-3; /* the neighbour takes one position */
 		quantise(p, m, TOTAL, f);
-		double cost = a->escape ? rest * escape_bits : 0;
+		double cost = a->escape ? rest * (a->crowded ? rare_escape_bits : escape_bits) : 0;
 		for (unsigned i = 0; i < m; i++)
 			cost += p[i] * bits_of(f[i]);
 		if (cost < least) {
@@ -132,8 +125,7 @@ static unsigned best_base(unsigned width, const uint64_t *total)
 	return base;
 }
 
-/* The n indexes below 256 with the largest counts, largest first, the smaller index first where they are equal; fewer if fewer are not 0. Returns how many. */
-static unsigned commonest(const uint64_t *count, unsigned n, uint8_t *out)
+unsigned commonest_bytes(const uint64_t *count, unsigned n, uint8_t *out)
 {
 	unsigned used = 0;
 
@@ -149,13 +141,13 @@ static unsigned commonest(const uint64_t *count, unsigned n, uint8_t *out)
 	return used;
 }
 
-static bool choose_alphabet(unsigned width, unsigned log2_nb, const uint64_t *total, struct alphabet *a)
+bool rans_alphabet(unsigned width, unsigned log2_nb, const uint64_t *total, struct rans_alphabet *a)
 {
 	const unsigned window = width < 8 ? 1u << width : 256;
 	uint64_t left[256] = { 0 }, sum = 0;
 	unsigned present = 0;
 
-	*a = (struct alphabet){ .nb = 1u << log2_nb, .base = best_base(width, total) };
+	*a = (struct rans_alphabet){ .nb = 1u << log2_nb, .base = best_base(width, total) };
 	for (size_t s = 0; s < (size_t)1 << width; s++)
 		sum += total[s];
 	for (unsigned i = 0; i < window; i++) {
@@ -165,7 +157,8 @@ static bool choose_alphabet(unsigned width, unsigned log2_nb, const uint64_t *to
 	if (present < 2)
 		return false;
 	a->escape = present > a->nb;
-	a->nsymbols = commonest(left, a->escape ? a->nb - 1 : present, a->byte);
+	a->nsymbols = commonest_bytes(left, a->escape ? a->nb - 1 : present, a->byte);
+	a->crowded = present >= a->nsymbols + TAIL;
 	/* Room for an escape that rare symbols of a pair can use. */
 	if (!a->escape && a->nsymbols < a->nb)
 		a->escape = true;
@@ -173,9 +166,9 @@ static bool choose_alphabet(unsigned width, unsigned log2_nb, const uint64_t *to
 }
 
 /* The commonest bytes that need the escape, over all pairs. */
-static void choose_tail(struct alphabet *a, const uint64_t *escaped)
+static void choose_tail(struct rans_alphabet *a, const uint64_t *escaped)
 {
-	for (unsigned v = commonest(escaped, TAIL, a->tail); v < TAIL; v++)
+	for (unsigned v = commonest_bytes(escaped, TAIL, a->tail); v < TAIL; v++)
 		a->tail[v] = a->tail[0];
 }
 
@@ -184,13 +177,13 @@ bool train_rans(unsigned width, unsigned log2_nb, unsigned kr, unsigned kc, cons
 	const size_t symbols = (size_t)1 << width, pairs = (size_t)kr * kc;
 	const unsigned window = width < 8 ? 1u << width : 256;
 	uint64_t *total = calloc(symbols, sizeof(*total)), escaped[256] = { 0 };
-	struct alphabet a;
+	struct rans_alphabet a;
 	bool ok = total != NULL;
 
 	for (size_t p = 0; ok && p < pairs; p++)
 		for (size_t s = 0; s < symbols; s++)
 			total[s] += counts[p * symbols + s];
-	ok = ok && choose_alphabet(width, log2_nb, total, &a);
+	ok = ok && rans_alphabet(width, log2_nb, total, &a);
 	free(total);
 	if (!ok)
 		return false;

@@ -22,8 +22,7 @@ static void put_bits(struct bits *bits, unsigned value, unsigned n)
 		buffer_put_u8(bits->out, (uint8_t)bits->held);
 }
 
-/* The values that get a symbol: all that occur, or the 255 commonest; ascending. *escape: whether some are left out. */
-static unsigned choose_values(unsigned width, const uint64_t *total, uint16_t *value, bool *escape)
+unsigned wide_values(unsigned width, const uint64_t *total, uint16_t value[MAX_SYMBOLS], bool *escape)
 {
 	const unsigned symbols = 1u << width;
 	unsigned present = 0, n = 0;
@@ -83,7 +82,7 @@ bool train_wide(unsigned width, unsigned kr, unsigned kc, const uint32_t *counts
 	for (size_t p = 0; p < pairs; p++)
 		for (size_t s = 0; s < symbols; s++)
 			total[s] += counts[p * symbols + s];
-	const unsigned nvalues = choose_values(width, total, value, &escape);
+	const unsigned nvalues = wide_values(width, total, value, &escape);
 	free(total);
 	if (nvalues < 2)
 		return false;
