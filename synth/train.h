@@ -22,7 +22,7 @@ bool train_wide(unsigned width, unsigned kr, unsigned kc, const uint32_t *counts
 enum { RANS_MAX_SYMBOLS = 64, RANS_TAIL = 15 };
 struct rans_alphabet {
 	unsigned nb, base, nsymbols;
-	bool escape, crowded;           /* crowded: more symbols than the tail holds have no index */
+	bool escape, crowded;           /* crowded: the tail is full of symbols about as common as the last with an index */
 	uint8_t byte[RANS_MAX_SYMBOLS], tail[RANS_TAIL];
 };
 bool rans_alphabet(unsigned width, unsigned log2_nb, const uint64_t *total, struct rans_alphabet *out);

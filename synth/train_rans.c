@@ -10,7 +10,8 @@
 #include "synth/train.h"
 
 enum { MAX_SYMBOLS = RANS_MAX_SYMBOLS, TOTAL = 256, TAIL = RANS_TAIL };
-/* A nibble, and now and then a literal; where the tail is full of symbols that have no index, nearly always. */
+/* A nibble, and now and then a literal; where the tail is full of symbols about as common as the last that have an index, nearly
+ * always. */
 static const double escape_bits = 5, rare_escape_bits = 12;
 
 /* Bits per occurrence of frequency f of 256, f > 0. */
@@ -158,7 +159,10 @@ bool rans_alphabet(unsigned width, unsigned log2_nb, const uint64_t *total, stru
 		return false;
 	a->escape = present > a->nb;
 	a->nsymbols = commonest_bytes(left, a->escape ? a->nb - 1 : present, a->byte);
-	a->crowded = present >= a->nsymbols + TAIL;
+	/* Then what a pair drops is no commoner than what fills the tail. */
+	uint8_t ranked[RANS_MAX_SYMBOLS + TAIL];
+	const unsigned n = commonest_bytes(left, a->nsymbols + TAIL, ranked);
+	a->crowded = n == a->nsymbols + TAIL && left[ranked[n - 1]] * 8 >= left[ranked[a->nsymbols - 1]];
 	/* Room for an escape that rare symbols of a pair can use. */
 	if (!a->escape && a->nsymbols < a->nb)
 		a->escape = true;
