@@ -8,7 +8,7 @@
 #include "common/status.h"
 
 enum {
-	AR_VERSION = 1,             /* the newest that there is; every older one is read too */
+	AR_VERSION = 2,             /* the newest that there is; every older one is read too */
 	AR_PRELUDE_NBYTES = 144,
 	AR_MAX_TABLES = 65535,
 	AR_MAX_VARIANTS = 255,

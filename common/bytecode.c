@@ -32,6 +32,18 @@ unsigned program_since(const struct bc_program *program)
 	return since;
 }
 
+/* Whether argument k of an op of width w may have this width; SUM is a matter of all of them. */
+static bool width_fits(enum bc_widths rule, unsigned w, unsigned k, unsigned width)
+{
+	switch (rule) {
+	case WIDTHS_SAME: return width == w;
+	case WIDTHS_INDEX: return k ? width <= BC_MAX_INDEX_BITS : width == w;
+	case WIDTHS_MASK: return width == (k ? 1 : w);
+	case WIDTHS_CUT: return width > w && width % w == 0;
+	default: return true;
+	}
+}
+
 /* The operand rules of FORMAT 5.2 that need no n. */
 static enum brv_status check_operands(const struct bc_program *program, unsigned i, struct error *err)
 {
@@ -41,9 +53,9 @@ static enum brv_status check_operands(const struct bc_program *program, unsigned
 	uint64_t sum = 0;
 
 	switch (in->op) {
-	case OP_CONST: case OP_MAP_XOR: case OP_MAP_ADD: imm_limit = in->width == 64 ? 0 : 1ull << in->width; break;
+	case OP_CONST: case OP_MAP_XOR: case OP_MAP_ADD: case OP_SCATTER: imm_limit = in->width == 64 ? 0 : 1ull << in->width; break;
 	case OP_MAP_ROT: imm_limit = in->width; break;
-	case OP_CONCAT: case OP_WEAVE: case OP_REPEAT: imm_limit = 0; break;
+	case OP_CONCAT: case OP_WEAVE: case OP_REPEAT: case OP_LOOKUP: imm_limit = 0; break;
 	case OP_GATE: imm_limit = 256; break;
 	default: break;
 	}
@@ -62,7 +74,7 @@ static enum brv_status check_operands(const struct bc_program *program, unsigned
 	for (unsigned k = 0; k < in->nargs; k++) {
 		const unsigned width = program->instr[program->arg[program->arg_at[i] + k]].width;
 		sum += width;
-		if (ops[in->op].widths == WIDTHS_SAME && width != in->width)
+		if (!width_fits(ops[in->op].widths, in->width, k, width))
 			return fail(err, BRV_DAMAGED, "instruction %u: %s of width %u has an argument of width %u", i, ops[in->op].name,
 				    in->width, width);
 	}
@@ -92,14 +104,18 @@ static enum brv_status link_carry(struct bc_program *program, unsigned i, struct
 	return BRV_OK;
 }
 
-/* CLASSED: only under map and merge. */
+bool keeps_step(const struct bc_opinfo *info, unsigned k) { return info->words == WORDS_SAME || (info->words == WORDS_COUNT && k == 1); }
+
+/* CLASSED: only under map, merge, and what chooses by position. */
 static enum brv_status check_classed(const struct bc_program *program, unsigned i, struct error *err)
 {
 	if (!(program->instr[i].flags & BC_CLASSED))
 		return BRV_OK;
 	for (unsigned at = i; at + 1u < program->ninstr;) {
+		const unsigned arg = at;
 		at = program->parent[at];
-		if (ops[program->instr[at].op].words != WORDS_SAME)
+		/* The last argument of instruction i is i - 1. */
+		if (!keeps_step(&ops[program->instr[at].op], arg + 1 == at ? program->instr[at].nargs - 1u : 0))
 			return fail(err, BRV_DAMAGED, "instruction %u: classes under %s, which moves words", i,
 				    ops[program->instr[at].op].name);
 	}
@@ -113,7 +129,7 @@ enum brv_status program_link(struct bc_program *program, struct error *err)
 
 	if (program->ninstr < 1 || program->ninstr > BC_MAX_INSTR)
 		return fail(err, BRV_DAMAGED, "a program of %u instructions", program->ninstr);
-	program->ntables = program->nrefs = 0;
+	program->ntables = program->nrefs = program->ncounts = 0;
 	memset(program->carry_of, 255, sizeof(program->carry_of));
 	for (unsigned i = 0; i < program->ninstr; i++) {
 		const struct bc_instr *in = &program->instr[i];
@@ -134,6 +150,7 @@ enum brv_status program_link(struct bc_program *program, struct error *err)
 		stack[depth++] = (uint8_t)i;
 		program->ntables += info->table != TABLE_NONE;
 		program->nrefs += in->op == OP_REF;
+		program->ncounts += info->words == WORDS_COUNT;
 		TRY(check_operands(program, i, err));
 		TRY(link_carry(program, i, err));
 	}
@@ -145,8 +162,16 @@ enum brv_status program_link(struct bc_program *program, struct error *err)
 	return BRV_OK;
 }
 
-/* Words of the arguments of one instruction that has to produce n > 0 words. */
-static enum brv_status argument_words(const struct bc_program *program, unsigned i, uint64_t n, const struct bc_rows *rows,
+/* Whether a lookup or scatter of n words, 0 too, can have a first argument of `count` words. */
+static bool count_fits(const struct bc_instr *in, uint64_t n, uint64_t count)
+{
+	if (n == 0)
+		return count == 0;
+	return count <= n && (in->op != OP_LOOKUP || (count > 0 && count % lookup_nblocks(in, n) == 0));
+}
+
+/* Words of the arguments of one instruction that has to produce n > 0 words. count: of its first argument, if the chunk says it. */
+static enum brv_status argument_words(const struct bc_program *program, unsigned i, uint64_t n, const struct bc_rows *rows, uint64_t count,
 				      uint64_t nwords[BC_MAX_INSTR], struct error *err)
 {
 	const struct bc_instr *in = &program->instr[i];
@@ -185,18 +210,27 @@ static enum brv_status argument_words(const struct bc_program *program, unsigned
 			return fail(err, BRV_DAMAGED, "instruction %u: gate in a stream without row classes", i);
 		nwords[arg[0]] = rows->words_in ? n - rows->words_in(rows->ctx, in->imm) : n;
 		break;
+	case WORDS_COUNT: nwords[arg[0]] = count, nwords[arg[1]] = n; break;
+	case WORDS_CUT: nwords[arg[0]] = ceil_div(n, program->instr[arg[0]].width / in->width); break;
 	default: break;
 	}
 	return BRV_OK;
 }
 
-enum brv_status program_words(const struct bc_program *program, uint64_t n, const struct bc_rows *rows, uint64_t nwords[BC_MAX_INSTR],
-			      struct error *err)
+enum brv_status program_words(const struct bc_program *program, uint64_t n, const struct bc_rows *rows, const uint64_t *counts,
+			      uint64_t nwords[BC_MAX_INSTR], struct error *err)
 {
+	unsigned left = program->ncounts;
+
 	nwords[program->ninstr - 1] = n;
 	for (unsigned i = program->ninstr; i-- > 0;) {
+		const bool counted = ops[program->instr[i].op].words == WORDS_COUNT;
+		const uint64_t count = counted ? counts[--left] : 0;
+		if (counted && !count_fits(&program->instr[i], nwords[i], count))
+			return fail(err, BRV_DAMAGED, "instruction %u: %s of %llu words with %llu to choose from", i, ops[program->instr[i].op].name,
+				    (unsigned long long)nwords[i], (unsigned long long)count);
 		if (nwords[i]) {
-			TRY(argument_words(program, i, nwords[i], rows, nwords, err));
+			TRY(argument_words(program, i, nwords[i], rows, count, nwords, err));
 			continue;
 		}
 		for (unsigned k = 0; k < program->instr[i].nargs; k++)
@@ -206,7 +240,7 @@ enum brv_status program_words(const struct bc_program *program, uint64_t n, cons
 }
 
 /* Whether there is an operand to show. */
-static bool has_operand(const struct bc_instr *in) { return in->imm || in->op == OP_CONST || in->op == OP_CONCAT; }
+static bool has_operand(const struct bc_instr *in) { return in->imm || in->op == OP_CONST || in->op == OP_CONCAT || in->op == OP_SCATTER; }
 
 /* The operand as people read it: run lengths, a set of classes in binary, large words in hexadecimal. */
 static void put_operand(struct text_out *text, const struct bc_instr *in)
@@ -223,7 +257,7 @@ static void put_operand(struct text_out *text, const struct bc_instr *in)
 		for (unsigned bit = 1u << (31 - __builtin_clz((unsigned)in->imm | 1)); bit; bit >>= 1)
 			text_add(text, "%d", (in->imm & bit) != 0);
 		break;
-	case OP_CONST: case OP_MAP_XOR: case OP_MAP_ADD:
+	case OP_CONST: case OP_MAP_XOR: case OP_MAP_ADD: case OP_SCATTER:
 		text_add(text, in->imm < 1000 ? "%llu" : "0x%llx", (unsigned long long)in->imm);
 		break;
 	default: text_add(text, "%llu", (unsigned long long)in->imm);

@@ -16,6 +16,7 @@ enum {
 	BC_MAX_PROGRAMS = 65535,
 	BC_MAX_CHUNK_WORDS = 1 << 20,
 	BC_CARRY_NBYTES = 128,
+	BC_MAX_INDEX_BITS = 20,    /* of the index of a lookup */
 };
 
 enum bc_flag { BC_CARRY = 1, BC_CLASSED = 2 };
@@ -26,8 +27,8 @@ enum bc_op {
 #undef OP
 };
 
-enum bc_words { WORDS_LEAF, WORDS_SAME, WORDS_SPLIT, WORDS_DIVIDE, WORDS_LESS1, WORDS_RUNS, WORDS_ROWS };
-enum bc_widths { WIDTHS_LEAF, WIDTHS_SAME, WIDTHS_SUM };
+enum bc_words { WORDS_LEAF, WORDS_SAME, WORDS_SPLIT, WORDS_DIVIDE, WORDS_LESS1, WORDS_RUNS, WORDS_ROWS, WORDS_COUNT, WORDS_CUT };
+enum bc_widths { WIDTHS_LEAF, WIDTHS_SAME, WIDTHS_SUM, WIDTHS_INDEX, WIDTHS_MASK, WIDTHS_CUT };
 enum bc_payload { PAYLOAD_NONE, PAYLOAD_PACKED, PAYLOAD_FIRST, PAYLOAD_ITEM };
 enum bc_table { TABLE_NONE, TABLE_HUFF, TABLE_RANS, TABLE_WIDE };
 
@@ -55,7 +56,7 @@ static_assert(sizeof(struct bc_instr) == BC_INSTR_NBYTES, "as in docs/FORMAT.md,
  * other; those of instruction i begin at arg_at[i]. The root is the last instruction. */
 struct bc_program {
 	uint16_t ninstr;
-	uint16_t ntables, nrefs;           /* instructions that take a table; `ref`s */
+	uint16_t ntables, nrefs, ncounts;  /* instructions that take a table; `ref`s; those whose first argument's words each chunk says */
 	struct bc_instr instr[BC_MAX_INSTR];
 	uint8_t arg_at[BC_MAX_INSTR];
 	uint8_t arg[BC_MAX_INSTR];
@@ -77,10 +78,18 @@ struct bc_rows {
 /* The lowest format version that has all ops of a program. */
 unsigned program_since(const struct bc_program *program);
 
-/* nwords[i] = words that register i has to produce when the root has to produce n. BRV_DAMAGED if a rule of FORMAT 5.2 is broken
- * (concat, repeat, weave; gate without rows). With rows->words_in == NULL a gate's argument is taken as n words: an upper bound. */
-enum brv_status program_words(const struct bc_program *program, uint64_t n, const struct bc_rows *rows,
+/* nwords[i] = words that register i has to produce when the root has to produce n; counts: the chunk's, ncounts of them. BRV_DAMAGED if a
+ * rule of FORMAT 5.2 is broken (concat, repeat, weave, counts; gate without rows). With rows->words_in == NULL a gate's argument is taken as n
+ * words: an upper bound. */
+enum brv_status program_words(const struct bc_program *program, uint64_t n, const struct bc_rows *rows, const uint64_t *counts,
 			      uint64_t nwords[BC_MAX_INSTR], struct error *err);
+
+/* Blocks of a lookup of n > 0 words, each with its part of the dictionary, and the words of a block (but the last). */
+static inline uint64_t lookup_block(const struct bc_instr *instr, uint64_t n) { return instr->imm && instr->imm < n ? instr->imm : n; }
+static inline uint64_t lookup_nblocks(const struct bc_instr *instr, uint64_t n) { return (n - 1) / lookup_block(instr, n) + 1; }
+
+/* Whether word i of argument k of an op is what word i of its result is made of: the k-th argument of a program's instruction. */
+bool keeps_step(const struct bc_opinfo *info, unsigned k);
 
 /* One instruction as text, for example "map.rot w16 imm 1"; always terminated. */
 void instr_print(const struct bc_instr *instr, char *text, size_t size);

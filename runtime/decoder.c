@@ -247,6 +247,7 @@ static enum brv_status prepare(struct decoder *decoder, const struct stream *str
 	exec->row_class = NULL;
 	exec->row_words = stream->geometry;
 	exec->refs = table + program->ntables;
+	exec->counts = chunk_counts(&archive->view, program, chunk);
 	exec->ref = run_ref;
 	exec->ref_context = decoder;
 	exec->drain = NULL;

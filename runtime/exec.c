@@ -53,7 +53,7 @@ enum brv_status exec_layout(struct exec *exec)
 	const struct bc_rows rows = { exec->row_class ? count_rows : NULL, exec };
 	const uint8_t *at = exec->payload.ptr, *end = at + exec->payload.nbytes;
 
-	TRY(program_words(program, exec->n, &rows, exec->nwords, NULL));
+	TRY(program_words(program, exec->n, &rows, exec->counts, exec->nwords, NULL));
 	for (unsigned i = 0; i < program->ninstr; i++) {
 		uint64_t nbytes;
 		exec->pay[i] = (struct span){ at, 0 };

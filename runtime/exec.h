@@ -26,6 +26,7 @@ struct exec {
 	const uint8_t *row_class;       /* of the stream, for gates; NULL: none */
 	uint64_t row_words;             /* G; 0: none */
 	const uint64_t *refs;           /* stream and first word of each ref */
+	const uint64_t *counts;         /* words of the first argument of each instruction whose chunks say them */
 	exec_ref_fn *ref;
 	void *ref_context;
 	struct kn_drain *drain;         /* NULL: the root's words go to dst alone */

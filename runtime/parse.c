@@ -266,7 +266,7 @@ static enum brv_status parse_chunk(struct parser *p, const struct stream *stream
 	if (chunk->variant >= stream->nvariants)
 		return damaged_index(p, "a chunk names a program that the stream does not have");
 	const struct bc_program *program = chunk_program(view, stream, chunk);
-	unsigned noperands = program->ntables + 2u * program->nrefs;
+	unsigned noperands = program->ntables + 2u * program->nrefs + program->ncounts;
 	if (noperands) {
 		TRY(grow(p, &view->operand, &p->operands, noperands, sizeof *view->operand));
 		for (unsigned i = 0; i < noperands; i++)
@@ -336,7 +336,7 @@ static enum brv_status parse_index(struct parser *p)
 	return end_section(p, "INDX");
 }
 
-/* ntables and nrefs decide how long a chunk record is, so programs are linked before the index is read. */
+/* ntables, nrefs and ncounts decide how long a chunk record is, so programs are linked before the index is read. */
 static enum brv_status link_programs(struct view *view, struct error *err)
 {
 	struct error why;

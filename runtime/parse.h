@@ -29,7 +29,7 @@ struct stream {
 struct chunk {
 	uint64_t payload_offset;        /* from the start of the payload region */
 	uint32_t payload_nbytes;
-	uint32_t operands_at;           /* in view->operand: table numbers, then stream and first word of each ref */
+	uint32_t operands_at;           /* in view->operand: table numbers, then stream and first word of each ref, then counts */
 	uint32_t refs_before;           /* number of refs in all chunks before this one: who refers to refs is found by subtraction */
 	uint8_t variant;
 };
@@ -74,6 +74,12 @@ static inline uint64_t chunk_nwords(const struct stream *stream, uint64_t k)
 static inline const struct bc_program *chunk_program(const struct view *view, const struct stream *stream, const struct chunk *chunk)
 {
 	return &view->program[view->variant[stream->variants_at + chunk->variant]];
+}
+
+/* The chunk's counts: words of the first argument of each instruction that has them, in order. */
+static inline const uint64_t *chunk_counts(const struct view *view, const struct bc_program *program, const struct chunk *chunk)
+{
+	return view->operand + chunk->operands_at + program->ntables + 2u * program->nrefs;
 }
 
 /* The checksum of a chunk, by its number in the whole archive. */

@@ -174,16 +174,16 @@ static bool has_gate(const struct bc_program *program)
 	return false;
 }
 
-/* Sizes of all registers for n words, and the refs, which need them. Below a gate they are the executor's to check. */
+/* Sizes of all registers for n words with the chunk's counts, and the refs, which need them. Below a gate they are the executor's to check. */
 static enum brv_status verify_words(struct verifier *v, const struct chunk *chunk, uint64_t n)
 {
 	const struct bc_program *program = chunk_program(v->view, v->record, chunk);
 	uint64_t *seen = &v->seen[program - v->view->program], nwords[BC_MAX_INSTR];
-	if ((*seen == n && program->nrefs == 0) || has_gate(program))
+	if ((*seen == n && program->nrefs == 0 && program->ncounts == 0) || has_gate(program))
 		return BRV_OK;
 	const struct bc_rows rows = { NULL, NULL };
 	struct error why;
-	enum brv_status status = program_words(program, n, &rows, nwords, &why);
+	enum brv_status status = program_words(program, n, &rows, chunk_counts(v->view, program, chunk), nwords, &why);
 	if (status == BRV_OK && program->nrefs)
 		status = verify_refs(v->view, v->record, chunk, nwords, &why);
 	if (status != BRV_OK)

@@ -32,7 +32,7 @@ struct work {
 	const struct forge_tensor *tensor;
 	struct bc_program program;
 	struct coded *coded[BC_MAX_INSTR];
-	uint64_t first, n, nwords[BC_MAX_INSTR];
+	uint64_t first, n, nwords[BC_MAX_INSTR], count[BC_MAX_INSTR]; /* count: the chunk's, in order */
 	uint8_t *reg[BC_MAX_INSTR];
 };
 
@@ -175,26 +175,124 @@ static uint64_t words_in(const void *context, uint64_t set)
 	return count;
 }
 
+static void free_registers(struct work *w)
+{
+	for (unsigned i = 0; i < w->program.ninstr; i++) {
+		free(w->reg[i]);
+		w->reg[i] = NULL;
+	}
+}
+
+/* Whether the fields of the last word that a cut makes no word of are 0. */
+static bool cut_is_even(const struct work *w, unsigned i)
+{
+	const unsigned arg = w->program.arg[w->program.arg_at[i]], width = w->program.instr[i].width, from = w->program.instr[arg].width;
+	const uint64_t left = w->nwords[i] % (from / width);
+
+	return left == 0 || get_word(w->reg[arg], word_nbytes(from), w->nwords[arg] - 1) >> left * width == 0;
+}
+
+/* Words of register i, which has nwords[i]. */
+static bool make_register(struct work *w, unsigned i)
+{
+	w->reg[i] = calloc(w->nwords[i] + 1, 8);
+	switch (w->program.instr[i].op) {
+	case OP_LIT_RAW: draw_any(w, i); break;
+	case OP_LIT_PACK: draw_packed(w, i); break;
+	case OP_LIT_HUFF:
+	case OP_LIT_RANS:
+	case OP_LIT_WIDE: draw_coded(w, i); break;
+	case OP_REF: return copy_ref(w, i);
+	case OP_CUT:
+		if (!cut_is_even(w, i))
+			return false;
+		run_model(w, i);
+		break;
+	default: run_model(w, i);
+	}
+	return true;
+}
+
+/* As many entries as indices can name, and the words of a mask that are 1: what the count of instruction i has to be for the words there are. */
+static uint64_t count_for(const struct work *w, unsigned i)
+{
+	const struct bc_instr *in = &w->program.instr[i];
+	const unsigned last = i - 1;
+	uint64_t ones = 0;
+
+	if (w->nwords[i] == 0)
+		return 0;
+	if (in->op == OP_LOOKUP)
+		return lookup_nblocks(in, w->nwords[i]) << w->program.instr[last].width;
+	for (uint64_t k = 0; w->reg[last] && k < w->nwords[last]; k++)
+		ones += w->reg[last][k];
+	return ones;
+}
+
+/* Makes all words with the counts there are, each register from a seed of its own, so that it does not change with the size of others; then
+ * says which counts these words want. False: some instruction has words that no archive may have. */
+static bool try_counts(struct work *w, uint64_t seed, bool *settled)
+{
+	unsigned nth = 0;
+	bool good = true;
+
+	free_registers(w);
+	for (unsigned i = 0; i < w->program.ninstr; i++) {
+		w->f->random = seed + ((uint64_t)i << 32);
+		good = make_register(w, i) && good;
+	}
+	*settled = true;
+	for (unsigned i = 0; i < w->program.ninstr; i++) {
+		if (bc_opinfo(w->program.instr[i].op)->words != WORDS_COUNT)
+			continue;
+		const uint64_t count = count_for(w, i);
+		*settled = *settled && count == w->count[nth];
+		w->count[nth++] = count;
+	}
+	return good;
+}
+
+/* Sizes from the root down, counts made to fit them: a lookup's follows from its words, a scatter's cannot be more than they. */
+static enum brv_status fit_counts(struct work *w, const struct bc_rows *rows)
+{
+	for (unsigned i = w->program.ninstr, nth = w->program.ncounts; i-- > 0;) {
+		if (bc_opinfo(w->program.instr[i].op)->words != WORDS_COUNT)
+			continue;
+		/* Right down to i, whatever it says of what is below. */
+		(void)program_words(&w->program, w->n, rows, w->count, w->nwords, NULL);
+		nth--;
+		w->count[nth] = w->program.instr[i].op == OP_LOOKUP ? count_for(w, i) : MIN(w->count[nth], w->nwords[i]);
+	}
+	return program_words(&w->program, w->n, rows, w->count, w->nwords, NULL);
+}
+
+/* Counts depend on words, and words on counts: those of the outermost instruction are right first. */
+static bool make_counted_words(struct work *w, const struct bc_rows *rows)
+{
+	const uint64_t seed = draw(w->f);
+	bool settled = false, good = true;
+
+	memset(w->count, 0, sizeof(w->count));
+	for (unsigned pass = 0; pass < 2u * w->program.ncounts + 2 && !settled; pass++) {
+		if (fit_counts(w, rows) != BRV_OK)
+			return false;
+		good = try_counts(w, seed, &settled);
+	}
+	w->f->random = seed;
+	return good && settled;
+}
+
 static bool make_words(struct work *w)
 {
-	const struct bc_rows rows = { words_in, w };
+	const struct bc_rows rows = { words_in, w }, *there = w->tensor->rows ? &rows : NULL;
 
-	if (program_words(&w->program, w->n, w->tensor->rows ? &rows : NULL, w->nwords, NULL) != BRV_OK)
+	if (w->program.ncounts)
+		return make_counted_words(w, there);
+	if (program_words(&w->program, w->n, there, NULL, w->nwords, NULL) != BRV_OK)
 		return false;
 	for (unsigned i = 0; i < w->program.ninstr; i++) {
-		w->reg[i] = calloc(w->nwords[i] + 1, 8);
-		switch (w->program.instr[i].op) {
-		case OP_LIT_RAW: draw_any(w, i); break;
-		case OP_LIT_PACK: draw_packed(w, i); break;
-		case OP_LIT_HUFF:
-		case OP_LIT_RANS:
-		case OP_LIT_WIDE: draw_coded(w, i); break;
-		case OP_REF:
-			if (!copy_ref(w, i))
-				return false;
-			break;
-		default: run_model(w, i);
-		}
+		if (!make_register(w, i))
+			return false;
 	}
 	return true;
 }
@@ -301,17 +399,11 @@ static void put_operands(const struct work *w, struct hm_chunk *chunk)
 		chunk->operand[chunk->noperands++] = w->tensor->ref_stream;
 		chunk->operand[chunk->noperands++] = w->tensor->ref_first + w->first;
 	}
+	for (unsigned i = 0; i < w->program.ncounts; i++)
+		chunk->operand[chunk->noperands++] = w->count[i];
 }
 
 /* --- Streams --- */
-
-static void free_registers(struct work *w)
-{
-	for (unsigned i = 0; i < w->program.ninstr; i++) {
-		free(w->reg[i]);
-		w->reg[i] = NULL;
-	}
-}
 
 static bool make_program(struct work *w, const struct forge_program *program)
 {
@@ -319,7 +411,7 @@ static bool make_program(struct work *w, const struct forge_program *program)
 		return false;
 	w->program.ninstr = (uint16_t)program->ninstr;
 	memcpy(w->program.instr, program->instr, program->ninstr * sizeof(*program->instr));
-	if (program_link(&w->program, NULL) != BRV_OK || w->program.ntables + 2u * w->program.nrefs > HM_OPERANDS)
+	if (program_link(&w->program, NULL) != BRV_OK || w->program.ntables + 2u * w->program.nrefs + w->program.ncounts > HM_OPERANDS)
 		return false;
 	for (unsigned i = 0; i < program->ninstr; i++) {
 		const uint8_t op = program->instr[i].op;

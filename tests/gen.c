@@ -226,6 +226,74 @@ static void gate_case(struct gen_case *gen, uint64_t *state)
 	gen_source(gen, state, a->width, a->n - zeros, NULL);
 }
 
+/* Some dictionaries are as long as the words allow; some indices are one too large. */
+static void lookup_case(struct gen_case *gen, uint64_t *state)
+{
+	static const uint16_t usual[] = { 1, 2, 15, 16, 32, 33, 64, 65, 128, 200, 255, 256, 257, 1000 };
+	struct kn_args *a = &gen->args;
+	const unsigned bits = gen_width(state, 1, BC_MAX_INDEX_BITS);
+
+	a->imm = gen_between(state, 0, 2) ? 0 : gen_between(state, 1, a->n + 20);
+	const struct bc_instr instr = { .imm = a->imm };
+	const uint64_t nblocks = lookup_nblocks(&instr, a->n), most = a->n / nblocks;
+	const uint64_t entries = gen_between(state, 0, 3) ? MIN(usual[gen_between(state, 0, ARRAY_LEN(usual) - 1)], most) : gen_between(state, 1, most);
+	uint64_t *index = malloc(a->n * sizeof(*index));
+	for (size_t i = 0; i < a->n; i++)
+		index[i] = gen_between(state, 0, MIN(entries - 1, mask_bits(bits)));
+	if (entries <= mask_bits(bits) && gen_between(state, 0, 7) == 0) {
+		index[gen_between(state, 0, a->n - 1)] = entries;
+		gen->verdict = GEN_DAMAGED;
+	}
+	for (size_t i = 0; i < a->n; i++)
+		set_word(index, word_nbytes(bits), i, index[i]);
+	gen_source(gen, state, a->width, entries * nblocks, NULL);
+	gen_source(gen, state, bits, a->n, index);
+	free(index);
+}
+
+/* Masks of every density; some have a word too few or too many. */
+static void scatter_case(struct gen_case *gen, uint64_t *state)
+{
+	struct kn_args *a = &gen->args;
+	const uint64_t density = gen_between(state, 0, 8);
+	uint8_t *mask = malloc(a->n);
+	size_t ones = 0;
+
+	a->imm = gen_between(state, 0, 1) ? 0 : gen_random(state) & mask_bits(a->width);
+	for (size_t i = 0; i < a->n; i++)
+		ones += mask[i] = gen_between(state, 0, 7) < density;
+	if (gen_between(state, 0, 7) == 0) {
+		ones = ones < a->n && (ones == 0 || gen_between(state, 0, 1)) ? ones + 1 : ones - 1;
+		gen->verdict = GEN_DAMAGED;
+	}
+	gen_source(gen, state, a->width, ones, NULL);
+	gen_source(gen, state, 1, a->n, mask);
+	free(mask);
+}
+
+/* The last word's fields that no word is made of are 0, or once in a while not. */
+static void cut_case(struct gen_case *gen, uint64_t *state)
+{
+	static const uint8_t usual[][2] = { { 1, 4 }, { 1, 8 }, { 1, 64 }, { 2, 8 }, { 4, 8 }, { 8, 16 }, { 8, 24 }, { 3, 9 }, { 16, 32 }, { 32, 64 }, { 20, 60 } };
+	struct kn_args *a = &gen->args;
+	const uint8_t *shape = usual[gen_between(state, 0, ARRAY_LEN(usual) - 1)];
+	const bool any = gen_between(state, 0, 2) == 0;
+	const unsigned w = any ? (unsigned)gen_between(state, 1, 32) : shape[0], fields = any ? (unsigned)gen_between(state, 2, 64 / w) : shape[1] / shape[0];
+	const size_t nwords = ceil_div(a->n, fields), left = a->n % fields, size = word_nbytes(w * fields);
+
+	a->width = (uint8_t)w;
+	uint8_t *words = malloc(nwords * size);
+	gen_words(state, (enum gen_shape)gen_between(state, 0, GEN_SHAPES - 1), w * fields, nwords, words);
+	if (left) {
+		const bool wrong = gen_between(state, 0, 7) == 0;
+		const uint64_t last = get_word(words, (unsigned)size, nwords - 1) & mask_bits((unsigned)left * w);
+		set_word(words, (unsigned)size, nwords - 1, last | (uint64_t)wrong << left * w);
+		gen->verdict = wrong ? GEN_DAMAGED : GEN_GOOD;
+	}
+	gen_source(gen, state, w * fields, nwords, words);
+	free(words);
+}
+
 static bool fill_case(const struct bc_opinfo *op, struct gen_case *gen, uint64_t *state)
 {
 	struct kn_args *a = &gen->args;
@@ -263,6 +331,9 @@ static bool fill_case(const struct bc_opinfo *op, struct gen_case *gen, uint64_t
 	case OP_MERGE: merge_case(gen, state); break;
 	case OP_WEAVE: return weave_case(gen, state);
 	case OP_GATE: gate_case(gen, state); break;
+	case OP_LOOKUP: lookup_case(gen, state); break;
+	case OP_SCATTER: scatter_case(gen, state); break;
+	case OP_CUT: cut_case(gen, state); break;
 	default: return false;
 	}
 	return true;

@@ -93,6 +93,7 @@ static uint64_t weave(const struct kn_args *a, size_t i)
 
 void model_op(const struct kn_args *a, void *out)
 {
+	const size_t fields = a->op == OP_CUT ? a->src_width[0] / a->width : 1;
 	size_t taken = 0;
 	uint64_t v = 0;
 
@@ -108,6 +109,9 @@ void model_op(const struct kn_args *a, void *out)
 		case OP_MERGE: v = merge(a, i); break;
 		case OP_WEAVE: v = weave(a, i); break;
 		case OP_GATE: v = a->imm >> a->row_class[(a->first + i) / a->row_words] & 1 ? 0 : src(a, 0, taken++); break;
+		case OP_LOOKUP: v = src(a, 0, (a->imm ? i / a->imm : 0) * (a->src_n[0] / (a->imm ? ceil_div(a->n, a->imm) : 1)) + src(a, 1, i)); break;
+		case OP_SCATTER: v = src(a, 1, i) ? src(a, 0, taken++) : a->imm; break;
+		case OP_CUT: v = src(a, 0, i / fields) >> i % fields * a->width; break;
 		default: v = map(a, src(a, 0, i)); break;
 		}
 		v &= mask_bits(a->width);

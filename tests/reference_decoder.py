@@ -123,7 +123,7 @@ def find_xxh3():
 
 MAGIC = bytes.fromhex("934252560D0A1A0A")
 PRELUDE = 144
-VERSION = 1  # the newest that there is
+VERSION = 2  # the newest that there is
 SECTIONS = ["CODE", "TABL", "INDX", "SUMS"]
 
 
@@ -164,6 +164,9 @@ OPS = {
     0x40: (1, "merge", 2, 16, 64, None, None, 0),
     0x41: (1, "weave", 2, 4, 64, None, None, 0),
     0x42: (1, "gate", 1, 1, 64, None, None, CLASSED),
+    0x43: (2, "lookup", 2, 2, 64, None, None, 0),
+    0x44: (2, "scatter", 2, 2, 64, None, None, 0),
+    0x45: (2, "cut", 1, 1, 32, None, None, 0),
 }
 
 
@@ -185,13 +188,15 @@ class Instruction:
     def check_const(self):
         need(self.imm < 1 << self.w, f"{self.name}: imm of more than {self.w} bits")
 
-    check_map_xor = check_map_add = check_const
+    check_map_xor = check_map_add = check_scatter = check_const
 
     def check_map_rot(self):
         need(self.imm < self.w, f"map.rot by {self.imm}")
 
     def check_concat(self):
         pass                    # imm <= n is a matter of each chunk
+
+    check_lookup = check_concat
 
     def check_repeat(self):
         need(self.imm >= 1, "repeat: no times")
@@ -239,14 +244,21 @@ class Program:
             widths = [arg.w for arg in op.args]
             if op.name == "merge":
                 need(sum(widths) == op.w, f"merge: {widths} make no {op.w}")
+            elif op.name == "lookup":
+                need(widths[0] == op.w and widths[1] <= 20, f"lookup: arguments of {widths} bits for {op.w}")
+            elif op.name == "scatter":
+                need(widths == [op.w, 1], f"scatter: arguments of {widths} bits for {op.w}")
+            elif op.name == "cut":
+                need(widths[0] > op.w and widths[0] % op.w == 0, f"cut: an argument of {widths} bits for {op.w}")
             else:
                 need(all(w == op.w for w in widths), f"{op.name}: arguments of {widths} bits for {op.w}")
 
     def check_classed(self):
         self.code[-1].aligned = True            # word i of it belongs to word i of the chunk
         for op in reversed(self.code):
-            for arg in op.args:
-                arg.aligned = op.aligned and (op.name.startswith("map.") or op.name == "merge")
+            for i, arg in enumerate(op.args):
+                steady = op.name.startswith("map.") or op.name == "merge" or (op.name in ("lookup", "scatter") and i == 1)
+                arg.aligned = op.aligned and steady
             need(op.aligned or not op.flags & CLASSED, f"{op.name}: CLASSED, but not in step with the chunk")
 
     def check_carries(self):
@@ -267,7 +279,8 @@ MAX_CHUNK = 1 << 20
 
 
 class Chunk:
-    """start and n in words; tables by instruction number; refs as {instruction number: (stream, first word)}; payload as a slice of the region."""
+    """start and n in words; tables and counts by instruction number; refs as {instruction number: (stream, first word)}; payload as a slice of the
+    region."""
 
 
 class Stream:
@@ -379,6 +392,7 @@ class Stream:
         chunk.program = self.variants[variant]
         chunk.tables = {op.number: self.read_table(cursor, op) for op in chunk.program.code if op.table}
         chunk.refs = {op.number: (cursor.varint(), cursor.varint()) for op in chunk.program.code if op.name == "ref"}
+        chunk.counts = {op.number: cursor.varint() for op in chunk.program.code if op.name in ("lookup", "scatter")}
         size = cursor.varint()
         need(size < 1 << 32, f"{self.what}: a payload of {size} bytes")
         chunk.payload = slice(archive.payload_used, archive.payload_used + size)
@@ -511,6 +525,12 @@ class Execution:
         return self.results[self.chunk.program.root]
 
     def argument_words(self, op, n):
+        if op.name in ("lookup", "scatter"):
+            count = self.chunk.counts[op.number]
+            need(count <= n, f"{op.name}: {count} words to choose from for {n}")
+            if op.name == "lookup" and n:
+                need(count >= 1 and count % self.blocks(op, n) == 0, f"lookup: {count} words for {self.blocks(op, n)} dictionaries")
+            return [count, n]
         if n == 0:
             return [0] * op.nargs
         if op.name == "concat":
@@ -526,6 +546,8 @@ class Execution:
             return [n // sum(op.runs) * run for run in op.runs[:op.nargs]]
         if op.name == "gate":
             return [sum(not self.gated(op, i) for i in range(n))]
+        if op.name == "cut":
+            return [-(-n // (op.args[0].w // op.w))]
         return [n] * op.nargs
 
     # 5.1
@@ -619,6 +641,27 @@ class Execution:
     def run_gate(self, op, n):
         source = iter(self.argument(op))
         return [0 if self.gated(op, i) else next(source) for i in range(n)]
+
+    def blocks(self, op, n):
+        return -(-n // op.imm) if op.imm else 1
+
+    def run_lookup(self, op, n):
+        dictionary, index = (self.results[arg] for arg in op.args)
+        entries = len(dictionary) // self.blocks(op, n)
+        need(all(v < entries for v in index), f"lookup: an index that is not below {entries}")
+        return [dictionary[(i // op.imm if op.imm else 0) * entries + v] for i, v in enumerate(index)]
+
+    def run_scatter(self, op, n):
+        words, mask = (self.results[arg] for arg in op.args)
+        need(sum(mask) == len(words), f"scatter: {len(words)} words for {sum(mask)} places")
+        source = iter(words)
+        return [next(source) if bit else op.imm for bit in mask]
+
+    def run_cut(self, op, n):
+        fields = op.args[0].w // op.w
+        words = [v >> op.w * i & (1 << op.w) - 1 for v in self.argument(op) for i in range(fields)]
+        need(not any(words[n:]), "cut: a field behind the last word is not 0")
+        return words[:n]
 
     # 5.3
 

@@ -38,6 +38,8 @@ static void make_programs(struct handmade *hm)
 	PROGRAM(P_HUFF, I(LIT_HUFF, 8, 0, 0, 0, 0));
 	PROGRAM(P_WIDE, I(LIT_RAW, 6, 0, 0, 0, 0), I(LIT_WIDE, 10, 0, BC_CARRY, 0, 0), I(MERGE, 16, 2, 0, 0, 0));
 	PROGRAM(P_SCAN, I(LIT_RAW, 64, 0, 0, 0, 0), I(SCAN_XOR, 64, 1, 0, 0, 0));
+	PROGRAM(P_LOOKUP, I(LIT_RAW, 32, 0, 0, 0, 0), I(LIT_RAW, 3, 0, 0, 0, 0), I(LOOKUP, 32, 2, 0, 0, 8));
+	PROGRAM(P_SCATTER, I(LIT_RAW, 8, 0, 0, 0, 0), I(LIT_RAW, 4, 0, 0, 0, 0), I(CUT, 1, 1, 0, 0, 0), I(SCATTER, 8, 2, 0, 0, 7));
 }
 
 static void make_tables(struct handmade *hm)
@@ -243,6 +245,36 @@ static void add_scan(struct sample *s)
 	buffer_put(&stream->chunks[0].payload, raw, 8);
 }
 
+/* Dictionaries for 8 words each: 3 of 2 words in the first chunk, 2 of 3 in the second; every third word of the other tensor is not 7. */
+static void add_chosen(struct sample *s)
+{
+	uint32_t words[30], dictionary[2][6];
+	uint8_t index[30], sparse[21], values[7], mask[6] = { 0 };
+	for (unsigned i = 0; i < 30; i++) {
+		const unsigned chunk = i / 20, at = i % 20, entries = 2 + chunk;
+		index[i] = (uint8_t)(i % entries);
+		words[i] = 1000 * (at / 8) + 50 * chunk + index[i];
+		dictionary[chunk][at / 8 * entries + index[i]] = words[i];
+	}
+	struct hm_stream *stream = add(s, "h.chosen", "F32", 32, words, 30, 20, P_LOOKUP, 1, 30, 0);
+	for (unsigned k = 0; k < 2; k++) {
+		stream->chunks[k].noperands = 1;
+		stream->chunks[k].operand[0] = 6;
+		hm_packed(&stream->chunks[k].payload, 32, dictionary[k], 6);
+		hm_packed(&stream->chunks[k].payload, 3, index + 20 * k, k ? 10 : 20);
+	}
+	for (unsigned i = 0; i < 21; i++) {
+		sparse[i] = i % 3 ? 7 : (uint8_t)(100 + i);
+		if (i % 3 == 0)
+			values[i / 3] = sparse[i], mask[i / 4] |= (uint8_t)(1 << i % 4);
+	}
+	stream = add(s, "h.sparse", "U8", 8, sparse, 21, 0, P_SCATTER, 1, 21, 0);
+	stream->chunks[0].noperands = 1;
+	stream->chunks[0].operand[0] = 7;
+	hm_packed(&stream->chunks[0].payload, 8, values, 7);
+	hm_packed(&stream->chunks[0].payload, 4, mask, 6);
+}
+
 /* Names that stand in the header are given by their distance. */
 static void place_names(struct sample *s)
 {
@@ -262,7 +294,7 @@ void sample_make(struct sample *s)
 {
 	static const char header[] =
 		"{\"h.wide\":0,\"h.classed\":1,\"h.tied\":2,\"gated\":3,\"empty\":4,\"step\":5,\"odd\":6,\"woven\":7,\"h.huff\":8,"
-		"\"quo\\\"ted\\n\":9}  ";
+		"\"quo\\\"ted\\n\":9,\"h.chosen\":10,\"h.sparse\":11}  ";
 	uint8_t columns[32 + KN_CLASS_PAD];
 	*s = (struct sample){ .hm = alloc_handmade() };
 	make_programs(s->hm);
@@ -277,6 +309,7 @@ void sample_make(struct sample *s)
 	add_weave(s);
 	add_coded(s);
 	add_scan(s);
+	add_chosen(s);
 	place_names(s);
 	assert(s->hm->nstreams == S_COUNT && s->hm->nprograms == P_COUNT);
 }

@@ -19,10 +19,13 @@ enum sample_stream {
 	S_HUFF,         /* U8 [300], 2 chunks of 2 variants: lit.huff, lit.raw */
 	S_WIDE,         /* U16 [200]: merge(lit.raw:6, lit.wide:10 carrying) */
 	S_SCAN,         /* U64 [3]: scan.xor; its name is not in the header */
+	S_LOOKUP,       /* F32 [30], 2 chunks: lookup(lit.raw:32, lit.raw:3), dictionaries of 2 and 3 words for 8 */
+	S_SCATTER,      /* U8 [21]: scatter(lit.raw:8, cut(lit.raw:4)) */
 	S_COUNT,
 };
 enum sample_program {
-	P_RAW8, P_CLASSES2, P_CLASSES1, P_CLASSED, P_REF, P_GATE, P_SCALAR, P_OTHER, P_WEAVE, P_HUFF, P_WIDE, P_SCAN, P_COUNT,
+	P_RAW8, P_CLASSES2, P_CLASSES1, P_CLASSED, P_REF, P_GATE, P_SCALAR, P_OTHER, P_WEAVE, P_HUFF, P_WIDE, P_SCAN, P_LOOKUP, P_SCATTER,
+	P_COUNT,
 };
 enum sample_table { T_RANS, T_HUFF, T_WIDE };
 

@@ -40,7 +40,8 @@ static size_t smallest_program(const struct bc_opinfo *op, struct bc_instr *inst
 
 	for (unsigned i = 0; i < n; i++)
 		instr[i] = (struct bc_instr)I(LIT_RAW, 8, 0);
-	*root = (struct bc_instr){ .op = op->code, .width = (uint8_t)(op->widths == WIDTHS_SUM ? 8 * n : 8), .nargs = (uint8_t)n };
+	*root = (struct bc_instr){ .op = op->code, .width = (uint8_t)(op->widths == WIDTHS_SUM ? 8 * n : op->widths == WIDTHS_CUT ? 4 : 8), .nargs = (uint8_t)n };
+	instr[1].width = op->widths == WIDTHS_MASK ? 1 : instr[1].width;
 	root->imm = op->code == OP_WEAVE ? 0x00010001 : op->code == OP_REPEAT || op->code == OP_GATE;
 	root->flags = op->code == OP_GATE ? BC_CLASSED : 0;
 	return n + 1;
@@ -80,7 +81,7 @@ Test(bytecode, every_op)
 		*root = keep, instr[n] = (struct bc_instr)I(LIT_RAW, 8, 0);
 		check("a register is left over", BRV_DAMAGED, instr, n + 1);
 	}
-	cr_assert_eq(nops, 19);
+	cr_assert_eq(nops, 22);
 }
 
 Test(bytecode, number_of_instructions)
@@ -117,6 +118,8 @@ Test(bytecode, operands)
 	BAD(I(LIT_RAW, 9, 0), I(REPEAT, 9, 1, .imm = 0));
 	GOOD(I(REF, 16, 0));
 	BAD(I(REF, 16, 0, .imm = 1));
+	BAD(I(LIT_RAW, 9, 0), I(LIT_RAW, 1, 0), I(SCATTER, 9, 2, .imm = 512));
+	BAD(I(LIT_RAW, 9, 0), I(CUT, 3, 1, .imm = 1));
 	BAD(I(REF, 15, 0));
 	BAD(I(REF, 24, 0));
 }
@@ -130,6 +133,17 @@ Test(bytecode, argument_widths)
 	BAD(I(LIT_RAW, 7, 0), I(LIT_RAW, 8, 0), I(MERGE, 16, 2));
 	BAD(I(LIT_RAW, 64, 0), I(LIT_RAW, 64, 0), I(MERGE, 64, 2));
 	BAD(I(LIT_RAW, 8, 0), I(LIT_RAW, 9, 0), I(WEAVE, 8, 2, .imm = 0x00010001));
+	GOOD(I(LIT_RAW, 8, 0), I(LIT_RAW, 20, 0), I(LOOKUP, 8, 2));
+	BAD(I(LIT_RAW, 8, 0), I(LIT_RAW, 21, 0), I(LOOKUP, 8, 2));
+	BAD(I(LIT_RAW, 9, 0), I(LIT_RAW, 8, 0), I(LOOKUP, 8, 2));
+	GOOD(I(LIT_RAW, 9, 0), I(LIT_RAW, 1, 0), I(SCATTER, 9, 2));
+	BAD(I(LIT_RAW, 9, 0), I(LIT_RAW, 2, 0), I(SCATTER, 9, 2));
+	BAD(I(LIT_RAW, 8, 0), I(LIT_RAW, 1, 0), I(SCATTER, 9, 2));
+	GOOD(I(LIT_RAW, 9, 0), I(CUT, 3, 1));
+	GOOD(I(LIT_RAW, 64, 0), I(CUT, 1, 1));
+	BAD(I(LIT_RAW, 9, 0), I(CUT, 9, 1));
+	BAD(I(LIT_RAW, 9, 0), I(CUT, 2, 1));
+	BAD(I(LIT_RAW, 9, 0), I(CUT, 18, 1));
 }
 
 Test(bytecode, weave_runs)
@@ -157,6 +171,11 @@ Test(bytecode, flags)
 	BAD(I(LIT_RANS, 8, 0, .flags = BC_CLASSED), I(REPEAT, 8, 1, .imm = 2));
 	BAD(I(LIT_RANS, 8, 0, .flags = BC_CLASSED), I(CONST, 8, 0), I(CONCAT, 8, 2));
 	BAD(I(LIT_RANS, 8, 0, .flags = BC_CLASSED), I(GATE, 8, 1, .imm = 1, .flags = BC_CLASSED));
+	GOOD(I(LIT_RAW, 16, 0), I(LIT_RANS, 8, 0, .flags = BC_CLASSED), I(LOOKUP, 16, 2));
+	BAD(I(LIT_RANS, 16, 0, .flags = BC_CLASSED), I(LIT_RAW, 8, 0), I(LOOKUP, 16, 2));
+	GOOD(I(LIT_RAW, 16, 0), I(LIT_RANS, 1, 0, .flags = BC_CLASSED), I(SCATTER, 16, 2));
+	BAD(I(LIT_RANS, 16, 0, .flags = BC_CLASSED), I(LIT_RAW, 1, 0), I(SCATTER, 16, 2));
+	BAD(I(LIT_RANS, 8, 0, .flags = BC_CLASSED), I(CUT, 4, 1));
 }
 
 Test(bytecode, carry)
@@ -193,19 +212,24 @@ Test(bytecode, links)
 	cr_assert(p.carry_of[1] == 2 && p.carry_of[0] == 255);
 }
 
-static void check_words(const struct bc_instr *instr, size_t ninstr, uint64_t n, enum brv_status want, const uint64_t *words)
+static void check_counted(const struct bc_instr *instr, size_t ninstr, uint64_t n, const uint64_t *counts, enum brv_status want, const uint64_t *words)
 {
 	struct bc_program p = make(instr, ninstr);
 	uint64_t nwords[BC_MAX_INSTR];
 	struct error err = { "" };
 
 	cr_assert_eq(program_link(&p, &err), BRV_OK, "%s", err.text);
-	cr_expect_eq(program_words(&p, n, NULL, nwords, &err), want, "%llu words: %s", (unsigned long long)n, err.text);
+	cr_expect_eq(program_words(&p, n, NULL, counts, nwords, &err), want, "%llu words: %s", (unsigned long long)n, err.text);
 	for (size_t i = 0; want == BRV_OK && i < ninstr; i++)
 		cr_expect_eq(nwords[i], words[i], "%llu words: register %zu has %llu", (unsigned long long)n, i,
 			     (unsigned long long)nwords[i]);
 }
 #define WORDS(...) (const uint64_t[]){ __VA_ARGS__ }
+
+static void check_words(const struct bc_instr *instr, size_t ninstr, uint64_t n, enum brv_status want, const uint64_t *words)
+{
+	check_counted(instr, ninstr, n, NULL, want, words);
+}
 
 Test(bytecode, words)
 {
@@ -221,6 +245,33 @@ Test(bytecode, words)
 	check_words(PROGRAM(I(LIT_RAW, 8, 0), I(GATE, 8, 1, .imm = 1, .flags = BC_CLASSED)), 5, BRV_DAMAGED, NULL); /* no row classes */
 }
 
+#define LOOKUP(block) PROGRAM(I(LIT_RAW, 32, 0), I(LIT_RAW, 5, 0), I(LOOKUP, 32, 2, .imm = block))
+
+Test(bytecode, words_that_chunks_say)
+{
+	check_counted(LOOKUP(0), 100, WORDS(7), BRV_OK, WORDS(7, 100, 100));
+	check_counted(LOOKUP(0), 100, WORDS(100), BRV_OK, WORDS(100, 100, 100));
+	check_counted(LOOKUP(0), 100, WORDS(101), BRV_DAMAGED, NULL);
+	check_counted(LOOKUP(0), 100, WORDS(0), BRV_DAMAGED, NULL);
+	check_counted(LOOKUP(0), 0, WORDS(0), BRV_OK, WORDS(0, 0, 0));
+	check_counted(LOOKUP(0), 0, WORDS(1), BRV_DAMAGED, NULL);
+	check_counted(LOOKUP(30), 100, WORDS(8), BRV_OK, WORDS(8, 100, 100)); /* 4 blocks, the last of 10 words */
+	check_counted(LOOKUP(30), 100, WORDS(7), BRV_DAMAGED, NULL);
+	check_counted(LOOKUP(30), 90, WORDS(9), BRV_OK, WORDS(9, 90, 90));
+	check_counted(LOOKUP(UINT64_MAX), 90, WORDS(9), BRV_OK, WORDS(9, 90, 90));
+	check_counted(PROGRAM(I(LIT_RAW, 8, 0), I(LIT_RAW, 1, 0), I(SCATTER, 8, 2)), 100, WORDS(0), BRV_OK, WORDS(0, 100, 100));
+	check_counted(PROGRAM(I(LIT_RAW, 8, 0), I(LIT_RAW, 1, 0), I(SCATTER, 8, 2)), 100, WORDS(100), BRV_OK, WORDS(100, 100, 100));
+	check_counted(PROGRAM(I(LIT_RAW, 8, 0), I(LIT_RAW, 1, 0), I(SCATTER, 8, 2)), 100, WORDS(101), BRV_DAMAGED, NULL);
+	/* In the order of the instructions: the lookup's comes first. */
+	check_counted(PROGRAM(I(LIT_RAW, 8, 0), I(LIT_RAW, 3, 0), I(LOOKUP, 8, 2), I(LIT_RAW, 1, 0), I(SCATTER, 8, 2)), 100, WORDS(4, 20), BRV_OK,
+		      WORDS(4, 20, 20, 100, 100));
+	check_counted(PROGRAM(I(LIT_RAW, 8, 0), I(LIT_RAW, 3, 0), I(LOOKUP, 8, 2), I(LIT_RAW, 1, 0), I(SCATTER, 8, 2)), 100, WORDS(20, 4), BRV_DAMAGED,
+		      NULL);
+	check_words(PROGRAM(I(LIT_RAW, 4, 0), I(CUT, 1, 1)), 100, BRV_OK, WORDS(25, 100));
+	check_words(PROGRAM(I(LIT_RAW, 8, 0), I(CUT, 1, 1)), 100, BRV_OK, WORDS(13, 100));
+	check_words(PROGRAM(I(LIT_RAW, 64, 0), I(CUT, 32, 1)), 1, BRV_OK, WORDS(1, 1));
+}
+
 static uint64_t words_in_set(const void *context, uint64_t set) { return set == 5 ? *(const uint64_t *)context : 99; }
 
 Test(bytecode, words_of_gate)
@@ -232,9 +283,9 @@ Test(bytecode, words_of_gate)
 	uint64_t nwords[BC_MAX_INSTR];
 
 	cr_assert_eq(program_link(&p, NULL), BRV_OK);
-	cr_assert_eq(program_words(&p, 10, &rows, nwords, NULL), BRV_OK);
+	cr_assert_eq(program_words(&p, 10, &rows, NULL, nwords, NULL), BRV_OK);
 	cr_assert(nwords[0] == 7 && nwords[1] == 10);
-	cr_assert_eq(program_words(&p, 10, &unknown, nwords, NULL), BRV_OK);
+	cr_assert_eq(program_words(&p, 10, &unknown, NULL, nwords, NULL), BRV_OK);
 	cr_assert_eq(nwords[0], 10);
 }
 
@@ -266,6 +317,9 @@ Test(bytecode, program_text)
 	check_text("gate(lit.wide:8, 0b101)", PROGRAM(I(LIT_WIDE, 8, 0), I(GATE, 8, 1, .imm = 5, .flags = BC_CLASSED)));
 	check_text("lit.rans:8 classed", PROGRAM(I(LIT_RANS, 8, 0, .flags = BC_CLASSED)));
 	check_text("weave(lit.raw:8, lit.pack:8, 2 16)", PROGRAM(I(LIT_RAW, 8, 0), I(LIT_PACK, 8, 0), I(WEAVE, 8, 2, .imm = 0x00100002)));
+	check_text("lookup(lit.raw:32, lit.wide:8)", PROGRAM(I(LIT_RAW, 32, 0), I(LIT_WIDE, 8, 0), I(LOOKUP, 32, 2)));
+	check_text("lookup(lit.raw:16, lit.rans:4, 384)", PROGRAM(I(LIT_RAW, 16, 0), I(LIT_RANS, 4, 0), I(LOOKUP, 16, 2, .imm = 384)));
+	check_text("scatter(lit.raw:16, cut(lit.rans:4), 0)", PROGRAM(I(LIT_RAW, 16, 0), I(LIT_RANS, 4, 0), I(CUT, 1, 1), I(SCATTER, 16, 2)));
 	check_text("map.gray(scan.add(ref:16))", PROGRAM(I(REF, 16, 0), I(SCAN_ADD, 16, 1), I(MAP_GRAY, 16, 1)));
 }
 

@@ -22,6 +22,8 @@ struct enumeration {
 	struct bc_program program;
 	struct kn_table *table[KINDS][MAX_WIDTH + 1][2]; /* by kind, width, classed or not */
 	uint8_t row_class[ROWS + KN_CLASS_PAD];
+	uint64_t refs[2 * MOST_INSTR];  /* the stream's number stands for the ref's width */
+	uint64_t count;                 /* of every instruction whose chunks say one */
 	uint64_t random, accepted, refused, ran, decoded;
 };
 
@@ -38,10 +40,12 @@ static void add_operands(struct enumeration *e, const struct bc_opinfo *op, unsi
 	const uint64_t mask = mask_bits(width);
 	const uint64_t word[] = { 0, 1, mask, mask + 1 }, split[] = { 0, 1, 3, 131 }, times[] = { 0, 1, 2, 130 }, turn[] = { 1, width - 1, width };
 	const uint64_t runs[] = { 0x10001, 0x20001, 0x10000, 0xffffffff, 0x100010001 }, set[] = { 1, 2, 3, 256 };
+	const uint64_t block[] = { 0, 1, 3, UINT64_MAX };
 	const struct { enum bc_op op; const uint64_t *imm; size_t count; } operands[] = {
 		{ OP_CONST, word, ARRAY_LEN(word) }, { OP_MAP_XOR, word, ARRAY_LEN(word) }, { OP_MAP_ADD, word, ARRAY_LEN(word) },
 		{ OP_CONCAT, split, ARRAY_LEN(split) }, { OP_REPEAT, times, ARRAY_LEN(times) }, { OP_MAP_ROT, turn, ARRAY_LEN(turn) },
-		{ OP_WEAVE, runs, ARRAY_LEN(runs) }, { OP_GATE, set, ARRAY_LEN(set) },
+		{ OP_WEAVE, runs, ARRAY_LEN(runs) }, { OP_GATE, set, ARRAY_LEN(set) }, { OP_LOOKUP, block, ARRAY_LEN(block) },
+		{ OP_SCATTER, word, ARRAY_LEN(word) },
 	};
 	for (size_t k = 0; k < ARRAY_LEN(operands); k++)
 		for (size_t i = 0; operands[k].op == (enum bc_op)op->code && i < operands[k].count; i++)
@@ -119,9 +123,10 @@ static void put_random(struct enumeration *e, struct buffer *out, uint64_t nbyte
 /* Sets everything but the payload; false if a table is missing. */
 static bool set_exec(struct enumeration *e, struct exec *exec, const struct plan *plan, uint64_t n)
 {
-	static const uint64_t refs[2 * MOST_INSTR];
-
-	*exec = (struct exec){ .program = &e->program, .plan = plan, .n = n, .row_class = e->row_class, .row_words = ROW_WORDS, .refs = refs };
+	for (unsigned i = 0, nth = 0; i < e->program.ninstr; i++)
+		if (e->program.instr[i].op == OP_REF)
+			e->refs[2 * nth++] = e->program.instr[i].width;
+	*exec = (struct exec){ .program = &e->program, .plan = plan, .n = n, .row_class = e->row_class, .row_words = ROW_WORDS, .refs = e->refs, .counts = &e->count };
 	for (unsigned i = 0; i < e->program.ninstr; i++) {
 		const struct bc_instr *in = &e->program.instr[i];
 		const enum bc_table kind = bc_opinfo(in->op)->table;
@@ -168,17 +173,9 @@ static struct buffer make_payload(struct enumeration *e, struct exec *exec, bool
 /* exec_ref_fn */
 static enum brv_status zeros(void *context, uint64_t stream, uint64_t first, uint64_t n, void *dst)
 {
-	(void)stream, (void)first;
-	memset(dst, 0, n * word_nbytes(((const struct bc_instr *)context)->width));
+	(void)context, (void)first;
+	memset(dst, 0, n * word_nbytes((unsigned)stream));
 	return BRV_OK;
-}
-
-static const struct bc_instr *ref_of(const struct bc_program *program)
-{
-	for (unsigned i = 0; i < program->ninstr; i++)
-		if (program->instr[i].op == OP_REF)
-			return &program->instr[i];
-	return NULL;
 }
 
 /* One run in memory of just its size; the words are returned, NULL if the payload is refused. */
@@ -210,7 +207,7 @@ static void run_all(struct enumeration *e, const struct plan *plan, uint64_t n, 
 
 	if (!set_exec(e, &exec, plan, n))
 		return;
-	exec.ref = zeros, exec.ref_context = (void *)ref_of(&e->program);
+	exec.ref = zeros;
 	struct buffer payload = make_payload(e, &exec, fill);
 	uint8_t *expected = run_once(&exec, kn_sets[0], &payload, nbytes);
 	for (unsigned s = 1; kn_sets[s]; s++) {
@@ -236,12 +233,16 @@ static void execute(struct enumeration *e)
 
 	plan_make(&plan, &e->program);
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
-		uint64_t nwords[BC_MAX_INSTR];
-		if (program_words(&e->program, sizes[i], &rows, nwords, NULL) != BRV_OK)
-			continue;
-		run_all(e, &plan, sizes[i], false);
-		if (e->program.ntables)
-			run_all(e, &plan, sizes[i], true);
+		const uint64_t n = sizes[i], counts[] = { 0, 1, 2, n / 2, n, n + 1 };
+		for (size_t k = 0; k < (e->program.ncounts ? ARRAY_LEN(counts) : 1); k++) {
+			uint64_t nwords[BC_MAX_INSTR];
+			e->count = counts[k];
+			if (program_words(&e->program, n, &rows, &e->count, nwords, NULL) != BRV_OK)
+				continue;
+			run_all(e, &plan, n, false);
+			if (e->program.ntables)
+				run_all(e, &plan, n, true);
+		}
 	}
 }
 

@@ -202,6 +202,24 @@ BREAK(m_pack_bits, CHUNK(S_WEAVE, 0)->payload.data[4] = 17)
 BREAK(m_pack_length, CHUNK(S_WEAVE, 0)->payload.data[4] = 6)
 BREAK(m_rans_left, hm->stream[S_CLASSED].chunks[0].payload.data[0]--)
 BREAK(m_wide_escapes, CHUNK(S_WIDE, 0)->payload.data[22 + 4]++)
+BREAK(m_lookup_width, INSTR(P_LOOKUP, 0)->width = 31)
+BREAK(m_lookup_index_width, INSTR(P_LOOKUP, 1)->width = 21)
+BREAK(m_lookup_none, CHUNK(S_LOOKUP, 0)->operand[0] = 0)
+BREAK(m_lookup_more, CHUNK(S_LOOKUP, 0)->operand[0] = 21)
+BREAK(m_lookup_huge, CHUNK(S_LOOKUP, 1)->operand[0] = UINT64_MAX)
+BREAK(m_lookup_blocks, CHUNK(S_LOOKUP, 0)->operand[0] = 5)
+BREAK(m_lookup_index, CHUNK(S_LOOKUP, 1)->payload.data[24] |= 7)
+BREAK(m_lookup_version, hm->version = 1)
+BREAK(m_scatter_width, INSTR(P_SCATTER, 0)->width = 7)
+BREAK(m_scatter_mask_width, INSTR(P_SCATTER, 2)->width = 2)
+BREAK(m_scatter_imm, INSTR(P_SCATTER, 3)->imm = 256)
+BREAK(m_scatter_few, CHUNK(S_SCATTER, 0)->operand[0] = 6; memmove(CHUNK(S_SCATTER, 0)->payload.data, CHUNK(S_SCATTER, 0)->payload.data + 1, 9);
+      CHUNK(S_SCATTER, 0)->payload.nbytes--)
+BREAK(m_scatter_more, CHUNK(S_SCATTER, 0)->operand[0] = 22)
+BREAK(m_scatter_mask, CHUNK(S_SCATTER, 0)->payload.data[7] ^= 1)
+BREAK(m_scatter_payload, CHUNK(S_SCATTER, 0)->operand[0] = 8)
+BREAK(m_cut_width, INSTR(P_SCATTER, 1)->width = 1)
+BREAK(m_cut_left, CHUNK(S_SCATTER, 0)->payload.data[9] |= 0x20)
 /* 6: TABL */
 BREAK(m_table_count, hm->section[AR_TABL].count_change = 1)
 BREAK(m_table_unknown, hm->table_kind[T_HUFF] = 4)
@@ -255,6 +273,9 @@ static const struct broken table[] = {
 	ROW(weave_period, D), ROW(gate_empty, D), ROW(gate_classes, D), ROW(gate_flag, D), ROW(gate_rows, D), ROW(gate_words, D),
 	ROW(classed_moved, D), ROW(classed_flag, D), ROW(carry_target, D), ROW(carry_none, D), ROW(carry_short, D), ROW(pack_bits, D),
 	ROW(pack_length, D), ROW(rans_left, D), ROW(wide_escapes, D),
+	ROW(lookup_width, D), ROW(lookup_index_width, D), ROW(lookup_none, D), ROW(lookup_more, D), ROW(lookup_huge, D), ROW(lookup_blocks, D),
+	ROW(lookup_index, D), ROW(lookup_version, D), ROW(scatter_width, D), ROW(scatter_mask_width, D), ROW(scatter_imm, D), ROW(scatter_few, D),
+	ROW(scatter_more, D), ROW(scatter_mask, D), ROW(scatter_payload, D), ROW(cut_width, D), ROW(cut_left, D),
 	ROW(table_count, D), ROW(table_unknown, V), ROW(table_long, D), ROW(table_short, D), ROW(huff_symbols, D), ROW(huff_sum, D),
 	ROW(huff_length, D), ROW(huff_one, D), ROW(rans_buckets, D), ROW(rans_width, D), ROW(rans_rows, D), ROW(rans_columns, D),
 	ROW(rans_base, D), ROW(rans_escape, D), ROW(rans_reserved, D), ROW(rans_freq, D), ROW(wide_width, D), ROW(wide_rows, D),

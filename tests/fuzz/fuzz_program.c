@@ -100,6 +100,26 @@ static void add_weave(struct making *m, unsigned width, uint64_t n, unsigned dep
 	add(m, OP_WEAVE, width, nargs, runs);
 }
 
+/* A lookup, a scatter or a cut. Words that a chunk says the number of are not known here. */
+static void add_chosen(struct making *m, unsigned width, uint64_t n, bool in_step, unsigned depth)
+{
+	const unsigned choice = fuzz_below(m->in, 3), more = fuzz_u8(m->in);
+
+	if (choice == 0) {
+		add_any(m, width, 0, false, depth + 1);
+		add_any(m, 1 + more % 6, n, in_step, depth + 1);
+		add(m, OP_LOOKUP, width, 2, more & 64 ? 16 + fuzz_u8(m->in) : 0);
+	} else if (choice == 1 || width > 32) {
+		add_any(m, width, 0, false, depth + 1);
+		add_any(m, 1, n, in_step, depth + 1);
+		add(m, OP_SCATTER, width, 2, more & 64 ? fuzz_u64(m->in) & mask_bits(width) : 0);
+	} else {
+		const unsigned fields = 2 + more % (64 / width - 1);
+		add_any(m, width * fields, ceil_div(n, fields), false, depth + 1);
+		add(m, OP_CUT, width, 1, 0);
+	}
+}
+
 static void add_any(struct making *m, unsigned width, uint64_t n, bool in_step, unsigned depth)
 {
 	const unsigned choice = fuzz_below(m->in, depth < MAX_DEPTH ? 16 : 1);
@@ -153,6 +173,7 @@ static void add_any(struct making *m, unsigned width, uint64_t n, bool in_step, 
 		if (!m->full)
 			m->instr[m->ninstr - 1].flags = BC_CLASSED;
 		return;
+	case 15: add_chosen(m, width, n, in_step, depth); return;
 	default: break;
 	}
 	add_literal(m, width, in_step);
