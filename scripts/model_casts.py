@@ -90,3 +90,43 @@ def int8(x):
     top = np.abs(rows).max(axis=1, keepdims=True)
     scale = np.where(top > 0, top / np.float32(127), np.float32(1)).astype(np.float32)
     return "I8", np.rint(rows / scale).astype(np.int8), scale
+
+
+def matrices(tensors, change, cast):
+    """Matrices and up changed as float32 arrays of rows, then all floating-point tensors cast to the type."""
+    def one(t):
+        return cast(from_array("F32", change(to_array(t).reshape(t.shape[0], -1)).reshape(t.shape)) if len(t.shape) >= 2 else t)
+    return each_float(tensors, one)
+
+
+def as_is(t):
+    return t
+
+
+def fake_quantised(bits, rows):
+    """Weights as quantisation leaves them, in their old type: symmetric, one scale for the tensor or for each row."""
+    def change(x):
+        import numpy as np
+        top = np.abs(x).max(axis=1, keepdims=True) if rows else np.abs(x).max()
+        scale = np.where(top > 0, top / np.float32(2 ** (bits - 1) - 1), np.float32(1)).astype(np.float32)
+        return (np.rint(x / scale) * scale + np.float32(0)).astype(np.float32)
+    return change
+
+
+def pruned(share, signed):
+    """The smallest weights of a matrix made 0; signed: by a multiplication with a mask, as torch does it, so that a zero keeps its weight's sign."""
+    def change(x):
+        import numpy as np
+        keep = np.abs(x) > np.quantile(np.abs(x), share)
+        return x * keep if signed else np.where(keep, x, np.float32(0))
+    return change
+
+
+def two_of_four(x):
+    """Of each four weights in a row the two smallest made 0."""
+    import numpy as np
+    if x.shape[1] % 4:
+        return x
+    groups = np.abs(x).reshape(-1, 4)
+    keep = groups.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable") >= 2
+    return np.where(keep.reshape(x.shape), x, np.float32(0))

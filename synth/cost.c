@@ -30,6 +30,9 @@ double cost_cycles(const struct cost_model *model, const struct expr_node *node,
 	case OP_SCAN_ADD: case OP_SCAN_XOR: return .3;
 	case OP_GATE: return .4; /* itself, and a merge that is not fused */
 	case OP_CONST: return .01;
+	case OP_LOOKUP: return .7;
+	case OP_SCATTER: return .3;
+	case OP_CUT: return .1;
 	default: return .05 * node->nargs;
 	}
 }

@@ -22,7 +22,7 @@ struct record {
 	uint8_t width, kr, kc, nvariants;
 	uint64_t nwords, chunk_words, row_words, row_stream, col_stream, nchunks, ref_tensor;
 	uint16_t program[ENCODE_MAX_VARIANTS];
-	uint8_t ntables[ENCODE_MAX_VARIANTS];
+	uint8_t ntables[ENCODE_MAX_VARIANTS], ncounts[ENCODE_MAX_VARIANTS];
 	uint16_t table[ENCODE_MAX_VARIANTS][ENCODE_MAX_TABLES];
 	bool is_ref[ENCODE_MAX_VARIANTS];
 	struct coded_chunk *chunk;
@@ -162,7 +162,7 @@ static enum brv_status add_record(struct emitter *e, struct records *records, st
 		const struct bc_program *program = &s->variant[v].program;
 		TRY(intern_program(e, program, &r->program[v], err));
 		e->version = MAX(e->version, program_since(program));
-		r->is_ref[v] = program->instr[0].op == OP_REF;
+		r->is_ref[v] = program->instr[0].op == OP_REF, r->ncounts[v] = (uint8_t)program->ncounts;
 		for (unsigned i = 0; i < program->ninstr; i++) {
 			const uint8_t kind = bc_opinfo(program->instr[i].op)->table;
 			if (kind == TABLE_NONE)
@@ -250,6 +250,8 @@ static void put_chunk(const struct emitter *e, struct buffer *index, const struc
 		buffer_put_varint(index, 1 + e->classes.count + r->ref_tensor);
 		buffer_put_varint(index, chunk->ref_first);
 	}
+	for (unsigned i = 0; i < r->ncounts[chunk->variant]; i++)
+		buffer_put_varint(index, chunk->count[i]);
 	buffer_put_varint(index, chunk->payload_nbytes);
 }
 
@@ -266,6 +268,7 @@ static void drop_unused_variants(struct record *r)
 		if (!used[v])
 			continue;
 		r->program[kept] = r->program[v], r->ntables[kept] = r->ntables[v], r->is_ref[kept] = r->is_ref[v];
+		r->ncounts[kept] = r->ncounts[v];
 		memmove(r->table[kept], r->table[v], sizeof(r->table[v]));
 		kept++;
 	}

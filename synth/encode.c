@@ -203,7 +203,18 @@ static bool carries_fit(const struct job *job)
 	return true;
 }
 
-static bool encode_variant(struct encoder *encoder, const struct coded_stream *stream, unsigned variant, uint64_t first, const void *words, size_t n)
+/* The counts that a chunk record has. */
+static void set_counts(const struct job *job, struct coded_chunk *chunk)
+{
+	const struct bc_program *program = &job->variant->program;
+
+	for (unsigned i = 0, nth = 0; i < program->ninstr; i++)
+		if (bc_opinfo(program->instr[i].op)->words == WORDS_COUNT)
+			chunk->count[nth++] = job->n[i] ? (uint32_t)job->n[program->arg[program->arg_at[i]]] : 0;
+}
+
+static bool encode_variant(struct encoder *encoder, const struct coded_stream *stream, unsigned variant, uint64_t first, const void *words, size_t n,
+			   struct coded_chunk *chunk)
 {
 	struct job job = { .stream = stream, .variant = &stream->variant[variant], .first = first };
 	const struct kn_set *set;
@@ -214,6 +225,7 @@ static bool encode_variant(struct encoder *encoder, const struct coded_stream *s
 	for (unsigned i = 0; i < job.variant->program.ninstr; i++)
 		if (!put_instr(encoder, &job, set, i))
 			return false;
+	set_counts(&job, chunk);
 	return !encoder->payload.failed;
 }
 
@@ -236,11 +248,11 @@ enum brv_status encode_chunk(struct encoder *encoder, struct coded_stream *strea
 		chunk->variant = (uint8_t)stream->ncoded;
 		return BRV_OK;
 	}
-	while (v + 1 < stream->ncoded && !encode_variant(encoder, stream, v, first, words, n))
+	while (v + 1 < stream->ncoded && !encode_variant(encoder, stream, v, first, words, n, chunk))
 		v++;
 	if (v + 1 == stream->ncoded || encoder->payload.nbytes > raw_nbytes) {
 		v = stream->ncoded - 1; /* raw, or the only program */
-		if (!encode_variant(encoder, stream, v, first, words, n))
+		if (!encode_variant(encoder, stream, v, first, words, n, chunk))
 			return BRV_MEMORY;
 	}
 	if (encoder->payload.failed)
@@ -255,7 +267,7 @@ static bool add_variant(struct coded_stream *stream, const struct expr *expr, bo
 	struct coded_variant *v = &stream->variant[stream->nvariants];
 	unsigned table = 0;
 
-	if (!expr_to_program(expr, carry, &v->program, v->node))
+	if (!expr_to_program(expr, carry, &v->program, v->node) || v->program.ncounts > ENCODE_MAX_COUNTS)
 		return false;
 	for (unsigned i = 0; i < v->program.ninstr; i++)
 		if (bc_opinfo(v->program.instr[i].op)->table != TABLE_NONE)

@@ -8,11 +8,12 @@
 #include "synth/expr.h"
 #include "synth/train.h"
 
-enum { ENCODE_MAX_VARIANTS = 4, ENCODE_MAX_TABLES = 16 };
+enum { ENCODE_MAX_VARIANTS = 4, ENCODE_MAX_TABLES = 16, ENCODE_MAX_COUNTS = 2 };
 
 struct coded_chunk {
 	uint8_t variant;
 	uint32_t payload_nbytes;
+	uint32_t count[ENCODE_MAX_COUNTS]; /* words of the first argument of each instruction whose chunks say them */
 	uint64_t sum;                   /* XXH3 of the chunk's words */
 	uint64_t ref_first;             /* first word, for a variant that is a ref; SAME_NOTHING (same.h) otherwise */
 };

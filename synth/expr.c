@@ -22,6 +22,23 @@ bool expr_fill(struct expr *expr, unsigned at, enum bc_op op, uint64_t imm, unsi
 	return true;
 }
 
+bool expr_graft(struct expr *expr, unsigned at, const struct expr *tree)
+{
+	/* Node 0 takes the hole's place, the others come behind. */
+	const unsigned behind = expr->nnodes - 1u;
+
+	if (expr->nnodes + tree->nnodes - 1u > EXPR_MAX_NODES)
+		return false;
+	for (unsigned i = 0; i < tree->nnodes; i++) {
+		struct expr_node *node = &expr->node[i ? behind + i : at];
+		*node = tree->node[i];
+		for (unsigned k = 0; k < node->nargs; k++)
+			node->arg[k] = (uint8_t)(behind + node->arg[k]);
+	}
+	expr->nnodes = (uint8_t)(behind + tree->nnodes);
+	return true;
+}
+
 static int first_hole(const struct expr *expr, unsigned at)
 {
 	const struct expr_node *node = &expr->node[at];

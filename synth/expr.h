@@ -32,6 +32,9 @@ void expr_init(struct expr *expr, unsigned width, unsigned target);
 /* Turns hole `at` into op with nargs new holes; their widths and targets are the caller's to set. False if there is no room. */
 bool expr_fill(struct expr *expr, unsigned at, enum bc_op op, uint64_t imm, unsigned nargs);
 
+/* Puts a tree into hole `at` of another. False if there is no room. */
+bool expr_graft(struct expr *expr, unsigned at, const struct expr *tree);
+
 /* Whether two trees are the same, node by node. */
 bool expr_equal(const struct expr *a, const struct expr *b);
 

@@ -4,6 +4,7 @@
 #include "synth/invert.h"
 
 #include "common/by_size.h"
+#include "synth/dictionary.h"
 #include "synth/field16.h"
 
 bool words_constant(struct words target)
@@ -168,6 +169,37 @@ static bool invert_gate(uint64_t imm, struct words in, const struct row_view *ro
 	return true;
 }
 
+/* The words that are not imm, and where they are. */
+static void invert_scatter(uint64_t imm, struct words in, struct words_out *arg)
+{
+	uint8_t *mask = arg[1].ptr;
+	size_t taken = 0;
+
+	BY_SIZE(T, word_nbytes(in.width), {
+		const T *v = in.ptr;
+		T *o = arg[0].ptr;
+		const T rest = (T)imm;
+		for (size_t i = 0; i < in.n; i++)
+			mask[i] = v[i] != rest;
+		for (size_t i = 0; i < in.n; taken += mask[i++])
+			o[taken] = v[i]; /* the last ones may be written beside what counts, never behind the n-th */
+	})
+	arg[0].n = taken, arg[1].n = in.n;
+}
+
+static void invert_cut(struct words in, struct words_out *arg)
+{
+	const unsigned fields = arg->width / in.width, from = word_nbytes(in.width), size = word_nbytes(arg->width);
+
+	arg->n = ceil_div(in.n, fields);
+	for (size_t i = 0; i < arg->n; i++) {
+		uint64_t v = 0;
+		for (unsigned k = 0; k < fields && i * fields + k < in.n; k++)
+			v |= get_word(in.ptr, from, i * fields + k) << k * in.width;
+		set_word(arg->ptr, size, i, v);
+	}
+}
+
 bool invert(enum bc_op op, uint64_t imm, struct words target, const struct row_view *rows, struct words_out *arg, unsigned nargs)
 {
 	switch (op) {
@@ -181,6 +213,9 @@ bool invert(enum bc_op op, uint64_t imm, struct words target, const struct row_v
 	case OP_CONCAT: return invert_concat(imm, target, arg);
 	case OP_REPEAT: return invert_repeat(imm, target, arg);
 	case OP_GATE: return invert_gate(imm, target, rows, arg);
+	case OP_LOOKUP: return invert_lookup(imm, target, arg);
+	case OP_SCATTER: invert_scatter(imm, target, arg); return true;
+	case OP_CUT: invert_cut(target, arg); return true;
 	case OP_CONST: return words_constant(target) && get_word(target.ptr, word_nbytes(target.width), 0) == imm;
 	default: return true; /* literals can say anything */
 	}

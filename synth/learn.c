@@ -35,7 +35,7 @@ static enum brv_status learn_from(struct learner *l, const struct checkpoint *c,
 	source.whole_nwords = source.nwords;
 	source.words = words, source.nwords = nbytes / (source.width / 8);
 	if (status == BRV_OK)
-		status = program_for(&l->plan, &source, NULL, l->prior, NULL, NULL);
+		source_look(&source), status = program_for(&l->plan, &source, NULL, l->prior, NULL, NULL);
 	free(words);
 	return status;
 }

@@ -235,8 +235,8 @@ bool literals_judge(struct targets *targets, unsigned index, const struct cost_m
 		struct literal l = literal_for(i, index, t);
 		if (!productions[i].literal || table_kind(l.node.op) != TABLE_NONE)
 			continue;
-		l.nbytes = l.node.op == OP_LIT_RAW ? words * t->width / 8 : l.node.op == OP_LIT_PACK && !constant ? pack_nbytes(targets, t) :
-			   l.node.op == OP_CONST && constant ? 1 : HUGE_VAL;
+		l.nbytes = l.node.op == OP_LIT_RAW ? words * t->width / 8 : l.node.op == OP_LIT_PACK && (!constant || t->varies) ? pack_nbytes(targets, t) :
+			   l.node.op == OP_CONST && constant && !t->varies ? 1 : HUGE_VAL;
 		l.node.imm = l.node.op == OP_CONST && t->total ? get_word(t->words, word_nbytes(t->width), 0) : 0;
 		l.cycles = words * cost_cycles(model, &l.node, 1);
 		insert(t, model, l);

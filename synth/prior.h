@@ -9,7 +9,7 @@
 #include "common/base.h"
 #include "common/status.h"
 
-enum { PRIOR_MAX_PRODUCTIONS = 64, PRIOR_MAX_CONTEXTS = 4096 };
+enum { PRIOR_MAX_PRODUCTIONS = 96, PRIOR_MAX_CONTEXTS = 4096 };
 
 struct prior_context {
 	uint8_t dtype, width, depth, parent_op, size_class;

@@ -66,6 +66,17 @@ const struct production productions[] = {
 	{ .name = "add", .op = OP_MAP_ADD },
 	{ .name = "repeat", .op = OP_REPEAT },
 	{ .name = "concat", .op = OP_CONCAT },
+	{ .name = "lookup", .op = OP_LOOKUP, .start = true },
+	{ .name = "scatter", .op = OP_SCATTER, .start = true },
+	{ .name = "sign apart", .op = OP_MERGE, .width = 16, .field = { 15, 1 }, .start = true },
+	{ .name = "sign apart", .op = OP_MERGE, .width = 32, .field = { 31, 1 }, .start = true },
+	/* What is left of words whose sign is apart. */
+	SPLIT("bf16 exponent", 15, 0, 7, 8),
+	SPLIT("fp16 exponent", 15, 0, 8, 2, 5),
+	SPLIT("fp32 exponent", 31, 0, 23, 8),
+	/* Masks, by groups. */
+	{ .name = "cut 4", .op = OP_CUT, .width = 1, .field = { 4 } },
+	{ .name = "cut 8", .op = OP_CUT, .width = 1, .field = { 8 } },
 };
 const unsigned nproductions = ARRAY_LEN(productions);
 
@@ -77,9 +88,11 @@ bool production_fits(const struct production *p, const struct target *target, un
 		return false;
 	if (p->literal)
 		return !(p->rows || p->cols) || target->positional;
-	if (depth >= max_depth)
+	if (depth >= max_depth || p->start)
 		return false;
 	switch (p->op) {
+	case OP_CUT: return target->op == OP_SCATTER && target->slot == 1;
+	case OP_REPEAT: case OP_CONCAT: case OP_WEAVE: return !target->varies;
 	/* Two maps of a kind in a row are one, or none. */
 	case OP_MAP_ZIGZAG: case OP_MAP_GRAY: case OP_MAP_XOR: case OP_MAP_ADD:
 		return target->op != p->op && target->width > 1;
@@ -240,6 +253,45 @@ static bool apply_split(unsigned index, struct targets *targets, struct expr *ex
 	return true;
 }
 
+static bool cut_field(unsigned index, struct targets *targets, struct expr *expr, unsigned at)
+{
+	if (!fill(targets, expr, at, OP_CUT, 0, 1, productions[index].field))
+		return false;
+	expr->node[at].choice = (uint8_t)index;
+	return true;
+}
+
+/* The production that a start stands for, for targets of this width. */
+static uint8_t start_choice(enum bc_op op, unsigned width)
+{
+	unsigned p = 0;
+
+	while (p < nproductions && !(productions[p].start && productions[p].op == op && (!productions[p].width || productions[p].width == width)))
+		p++;
+	return (uint8_t)p;
+}
+
+bool production_start(const struct start *start, struct targets *targets, struct expr *expr)
+{
+	unsigned at = 0, width = expr->node[0].width;
+
+	if (start->sign_apart) {
+		const uint8_t field[2] = { (uint8_t)(width - 1), 1 };
+		expr->node[0].choice = start_choice(OP_MERGE, width);
+		if (expr->node[0].choice == nproductions || !fill(targets, expr, 0, OP_MERGE, 0, 2, field))
+			return false;
+		at = expr->node[0].arg[0], width--;
+	}
+	const uint8_t widths[2] = { (uint8_t)width, start->op == OP_LOOKUP ? start->bits : 1 };
+	expr->node[at].choice = start_choice(start->op, width);
+	if (!fill(targets, expr, at, start->op, start->imm, 2, widths))
+		return false;
+	/* The search has all its depth for what is left. */
+	for (unsigned i = 0; i < expr->nnodes; i++)
+		expr->node[i].depth = 0;
+	return true;
+}
+
 bool production_apply(unsigned index, struct targets *targets, struct expr *expr, unsigned at)
 {
 	const struct production *p = &productions[index];
@@ -259,6 +311,8 @@ bool production_apply(unsigned index, struct targets *targets, struct expr *expr
 			ok = repeat_count(targets, t, &imm);
 		else if (ok && p->op == OP_CONCAT)
 			ok = concat_point(targets, t, &imm), nargs = 2;
+		else if (ok && p->op == OP_CUT)
+			return cut_field(index, targets, expr, at);
 		else if (ok && p->op == OP_WEAVE)
 			ok = weave_runs(targets, t, &imm, &nargs);
 		else if (ok && (p->op == OP_MAP_XOR || p->op == OP_MAP_ADD)) {

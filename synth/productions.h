@@ -22,6 +22,15 @@ struct production {
 	 * is 0 throughout. */
 	uint8_t rotate, field[EXPR_MAX_ARGS];
 	bool gated;
+	bool start;                     /* only where a start asks for it */
+};
+
+/* What fills the root before a search begins, for streams that look like it: a lookup or a scatter, below a merge that takes the sign away or not. */
+struct start {
+	uint8_t op;
+	bool sign_apart;
+	uint8_t bits;                   /* of a lookup's index */
+	uint64_t imm;
 };
 
 extern const struct production productions[];
@@ -33,6 +42,9 @@ bool production_fits(const struct production *p, const struct target *target, un
 /* Fills hole `at` of expr with a production that is no literal. False if the target does not allow it (or there is no room): then expr is as it was.
  * May make the hole's target (for operands), not its arguments'. */
 bool production_apply(unsigned p, struct targets *targets, struct expr *expr, unsigned at);
+
+/* Fills node 0, the only one, a hole, as a start says. False if it cannot be. */
+bool production_start(const struct start *start, struct targets *targets, struct expr *expr);
 
 /* Fills target->literal[]: what each literal would cost over the whole tensor. False if memory is short or the target is not exact. */
 bool literals_judge(struct targets *targets, unsigned index, const struct cost_model *model);

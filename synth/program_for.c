@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/kernel.h"
+#include "synth/starts.h"
 
 enum { TINY_NBYTES = 32, CLASS_MIN_WORDS = 16384, CLASS_MIN_ROW = 4 };
 
@@ -25,24 +26,32 @@ uint64_t chunk_words_for(const struct synth_plan *plan, const struct source *sou
 
 	if (source->chunk_words)
 		return source->chunk_words;
-	return MIN(plan->chunk_nbytes / size, (uint64_t)BC_MAX_CHUNK_WORDS) / record * record;
+	const uint64_t words = MIN(plan->chunk_nbytes / size, (uint64_t)BC_MAX_CHUNK_WORDS), unit = MAX(source->block, (uint64_t)record);
+	return words < unit ? words : words / unit * unit;
+}
+
+/* Whole chunks of a stream that dictionaries may make: only they have dictionaries as large as chunks do. */
+static unsigned whole_pieces(const struct synth_plan *plan, uint64_t nchunks, uint64_t chunk_words)
+{
+	return (unsigned)MIN(nchunks, MIN(MAX(2 * plan->sample_words / chunk_words, (uint64_t)1), (uint64_t)TARGET_MAX_SEGMENTS));
 }
 
 /* Pieces of sample_words words in all, spread evenly, each within one chunk; the whole stream if it is not larger. */
 static bool take_sample(const struct synth_plan *plan, const struct source *source, uint64_t chunk_words, struct targets *targets)
 {
-	const unsigned size = word_nbytes(source->width), record = record_words(source);
+	const unsigned size = word_nbytes(source->width), record = MAX((unsigned)source->block, record_words(source));
 	const uint64_t nchunks = ceil_div(source->nwords, chunk_words);
 	const bool whole = source->nwords <= plan->sample_words && nchunks <= TARGET_MAX_SEGMENTS;
-	const unsigned pieces = whole ? (unsigned)nchunks : TARGET_MAX_SEGMENTS;
-	const uint64_t piece = plan->sample_words / TARGET_MAX_SEGMENTS, unit = record > 1 ? record : KN_GROUP;
+	const unsigned pieces = whole ? (unsigned)nchunks : source->few ? whole_pieces(plan, nchunks, chunk_words) : TARGET_MAX_SEGMENTS;
+	const uint64_t piece = source->few ? chunk_words : MAX(plan->sample_words / TARGET_MAX_SEGMENTS, source->block);
+	const uint64_t unit = source->few ? chunk_words : record > 1 ? record : KN_GROUP;
 	size_t first[TARGET_MAX_SEGMENTS], n[TARGET_MAX_SEGMENTS], total = 0;
 
 	for (unsigned i = 0; i < pieces; i++) {
 		if (whole) {
 			first[i] = (size_t)(i * chunk_words), n[i] = (size_t)MIN(chunk_words, source->nwords - first[i]);
 		} else {
-			const uint64_t at = source->nwords / (2 * pieces) * (2 * i + 1), chunk = at / chunk_words * chunk_words;
+			const uint64_t at = source->few ? nchunks * i / pieces * chunk_words : source->nwords / (2 * pieces) * (2 * i + 1), chunk = at / chunk_words * chunk_words;
 			first[i] = (size_t)(chunk + (at - chunk) / unit * unit);
 			n[i] = (size_t)MIN(piece, MIN(chunk + chunk_words, source->nwords) - first[i]);
 			n[i] -= n[i] % record;
@@ -171,17 +180,15 @@ static void forget_literals(struct targets *targets)
 }
 
 /* Searches with the classes and, if they were used, without them: they have to earn what their streams cost. */
-static enum brv_status search_both(struct search *search, const struct classes *classes, struct search_result *result, unsigned *expansions)
+static enum brv_status search_both(struct search *search, const struct starts *starts, const struct classes *classes, struct search_result *result,
+				   unsigned *expansions)
 {
-	TRY(search_run(search, result));
-	*expansions += result->expansions;
+	TRY(search_starts(search, starts, result, expansions));
 	if (!classes || classes_earn(search, classes, &result->best))
 		return BRV_OK;
 	forget_literals(search->targets);
 	search->targets->classes = NULL;
-	TRY(search_run(search, result));
-	*expansions += result->expansions;
-	return BRV_OK;
+	return search_starts(search, starts, result, expansions);
 }
 
 static struct words whole(const struct source *source)
@@ -249,13 +256,17 @@ static enum brv_status find_program(const struct synth_plan *plan, const struct 
 	struct search search = { .targets = &targets, .prior = plan->prior, .model = plan->model, .limits = plan->limits, .dtype = source->dtype,
 				 .size_class = (uint8_t)prior_size_class(source->whole_nwords ? source->whole_nwords : source->nwords),
 				 .explain = request->explain };
+	struct starts starts = { .count = 0 };
+	if (!request->learn) /* a prior is about what the search itself tries */
+		starts_find(&starts, source, chunk_words, &targets);
 	if (request->found)
 		look_at(&look, targets.target[0]->words, targets.target[0]->total, source->width);
 	if (make_classes(plan, source, &classes))
 		targets.classes = &classes;
-	if (!follow(&search, request, source, &look, &result)) {
-		status = search_both(&search, targets.classes, &result, expansions ? expansions : &ignored);
-		if (status == BRV_OK && request->found)
+	/* What has starts of its own neither follows others nor leads them. */
+	if (starts.count || !follow(&search, request, source, &look, &result)) {
+		status = search_both(&search, &starts, targets.classes, &result, expansions ? expansions : &ignored);
+		if (status == BRV_OK && request->found && !starts.count)
 			kin_learn(request->found, &look, &result, (double)source->nwords);
 		if (status == BRV_OK && request->learn)
 			search_learn(&search, &result, request->learn);

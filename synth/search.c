@@ -102,14 +102,19 @@ void search_close(struct expr *expr, unsigned hole, const struct literal *litera
 	node->depth = depth, node->target = target;
 }
 
-/* Bytes that the ops themselves take of every chunk: the first word of a scan. */
+/* Bytes that the ops themselves take of every chunk: the first word of a scan, a count in the chunk record. */
+enum { COUNT_NBYTES = 3 };
 static double ops_nbytes(const struct search *s, const struct expr *expr)
 {
 	double nbytes = 0;
 
-	for (unsigned i = 0; i < expr->nnodes; i++)
-		if (expr->node[i].op != EXPR_HOLE && bc_opinfo(expr->node[i].op)->payload == PAYLOAD_FIRST)
+	for (unsigned i = 0; i < expr->nnodes; i++) {
+		const struct bc_opinfo *info = bc_opinfo(expr->node[i].op);
+		if (info && info->payload == PAYLOAD_FIRST)
 			nbytes += (double)s->targets->nchunks * ((expr->node[i].width + 7) / 8);
+		else if (info && info->words == WORDS_COUNT)
+			nbytes += (double)s->targets->nchunks * COUNT_NBYTES;
+	}
 	return nbytes;
 }
 
@@ -308,7 +313,7 @@ enum brv_status search_run(struct search *s, struct search_result *r)
 		free(open.at);
 		return BRV_MEMORY;
 	}
-	expr_init(&root->expr, s->targets->target[0]->width, 0);
+	expr_init(&root->expr, s->targets->target[s->root]->width, s->root);
 	heap_push(&open, root);
 	while (open.count && r->expansions < s->limits.expansions) {
 		struct state *state = heap_pop(&open);
@@ -328,7 +333,7 @@ static void learn_expr(const struct search *s, const struct expr *expr, double w
 		const struct expr_node *node = &expr->node[i];
 		const unsigned parent_op = s->targets->target[node->target]->op;
 		/* One production filled a whole split: its rotation, merge and gate. */
-		if ((parent_op == OP_MAP_ROT && node->op == OP_MERGE) || node->op == OP_GATE)
+		if ((parent_op == OP_MAP_ROT && node->op == OP_MERGE) || node->op == OP_GATE || productions[node->choice].start)
 			continue;
 		const struct prior_context context = context_of(s, expr, i);
 		prior_observe(prior, &context, node->choice, weight);

@@ -24,6 +24,7 @@ struct search {
 	const struct prior *prior;
 	struct cost_model model;
 	struct search_limits limits;
+	unsigned root;                  /* the target to produce: 0 is the tensor, another one a hole of a start (starts.h) */
 	uint8_t dtype, size_class;
 	FILE *explain;                  /* a line for every candidate, or NULL */
 };
@@ -39,7 +40,8 @@ struct search_result {
 	struct { struct expr expr; double cost; } kept[SEARCH_KEPT];
 };
 
-/* Finds the best program found within the limits. There is always one (lit.raw) unless memory is short: BRV_MEMORY. */
+/* Finds the best program found within the limits. There is always one (lit.raw) unless memory is short or
+ * the target is not exact: BRV_MEMORY. */
 enum brv_status search_run(struct search *search, struct search_result *result);
 
 /* Adds what the productions of the best programs say about the tensor to a prior. A program that costs c counts 2^-((c / best - 1) / 0.2 %): a

@@ -68,7 +68,7 @@ static void read_item(void *context, uint64_t i, unsigned worker)
 	item->status = checkpoint_read(&job->checkpoint, item->tensor->offset, item->words, item->tensor->nbytes, &item->err);
 	item->source = source_of(item->tensor, item->words);
 	if (item->status == BRV_OK)
-		fingerprint_make(&item->source, &item->print);
+		source_look(&item->source), fingerprint_make(&item->source, &item->print);
 }
 
 static void search_item(void *context, uint64_t i, unsigned worker)

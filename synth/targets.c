@@ -48,7 +48,6 @@ int targets_derive(struct targets *targets, unsigned parent, enum bc_op op, uint
 			return (int)i;
 	}
 	unsigned first = targets->count;
-	const bool positional = targets->target[parent]->positional && (bc_opinfo(op)->words == WORDS_SAME);
 	if (first + nargs > TARGETS_MAX)
 		return -1;
 	for (unsigned k = 0; k < nargs; k++) {
@@ -59,7 +58,8 @@ int targets_derive(struct targets *targets, unsigned parent, enum bc_op op, uint
 			return -1;
 		}
 		t->width = width[k], t->op = op, t->imm = imm, t->nargs = (uint8_t)nargs, t->slot = (uint8_t)k;
-		t->parent = (uint16_t)parent, t->first = (uint16_t)first, t->positional = positional;
+		t->varies = targets->target[parent]->varies || (bc_opinfo(op)->words == WORDS_COUNT && (op == OP_LOOKUP || k == 0));
+		t->parent = (uint16_t)parent, t->first = (uint16_t)first, t->positional = targets->target[parent]->positional && keeps_step(bc_opinfo(op), k);
 	}
 	return (int)first;
 }

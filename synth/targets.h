@@ -21,6 +21,7 @@ struct literal {
 struct target {
 	uint8_t width;
 	bool positional;                /* word i stands for word i of the chunk: class tables can be used */
+	bool varies;                    /* what chunks choose from, or by: a constant or a length in the sample is none elsewhere */
 	bool made, exact;               /* words exist; exact is false if the op turned out not to produce the parent */
 	bool judged;                    /* literal[] is filled */
 	uint8_t op, slot, nargs;        /* the op that this is argument `slot` of */

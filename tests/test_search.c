@@ -8,6 +8,7 @@
 
 #include "synth/program_for.h"
 #include "tests/gen.h"
+#include "tests/model.h"
 
 enum { N = 4096 };
 
@@ -121,4 +122,119 @@ Test(search, a_prior_is_a_distribution_and_survives_a_file)
 	}
 	free_prior(prior);
 	free_prior(loaded);
+}
+
+/* --- What a lookup or a scatter makes --- */
+
+enum { MANY = 40000, ROW = 200 };
+
+/* Words of single precision by code: a float's bits. */
+static uint64_t bits_of(float v) { uint32_t bits; memcpy(&bits, &v, 4); return bits; }
+static int code(uint64_t *state, int most) { return (int)(gen_between(state, 0, (uint64_t)most) + gen_between(state, 0, (uint64_t)most)) - most; }
+static uint64_t int8_codes(size_t i, uint64_t *state) { (void)i; return bits_of((float)code(state, 127) * .0123f); }
+static uint64_t int4_rows(size_t i, uint64_t *state) { return bits_of((float)code(state, 7) * (1 + (float)(i / ROW * 37 % 101) * .031f)); }
+static uint64_t half_zero(size_t i, uint64_t *state) { (void)i; const uint64_t r = gen_random(state); return r >> 40 & 1 ? 0x3f800000 | (r & 0x7fffff) : 0; }
+static uint64_t both_zeros(size_t i, uint64_t *state) { return half_zero(i, state) ^ (gen_random(state) & 0x80000000); }
+static uint64_t two_of_four(size_t i, uint64_t *state)
+{
+	static const uint8_t group[] = { 3, 5, 6, 9, 10, 12 };
+	const uint64_t r = gen_random(state);
+	return group[i / 4 * 2654435761u >> 7 & 0xffff % 6] >> i % 4 & 1 ? 0x3f800000 | (r & 0x7fffff) : 0;
+}
+static uint64_t mostly_one(size_t i, uint64_t *state) { (void)i; const uint64_t r = gen_random(state); return r >> 40 & 7 ? 0x3f800000 : r & 0xffffff; }
+static uint64_t computed(size_t i, uint64_t *state) { (void)state; return bits_of((float)((int64_t)(i * i % 1511) - 755) * .37f); }
+
+static const struct {
+	const char *what;
+	uint64_t (*word)(size_t i, uint64_t *state);
+	const char *contains, *never;
+	double bits;                    /* a word, at most */
+} chosen[] = {
+	{ "codes of 8 bits", int8_codes, "lookup(", NULL, 8.6 },
+	{ "codes of 4 bits, a scale for each row", int4_rows, ", 200)", NULL, 6.5 },
+	{ "half of them zero", half_zero, "scatter(", "cut", 12.7 },
+	{ "half of them zero of either sign", both_zeros, "merge(scatter(", NULL, 13.7 },
+	{ "two of four", two_of_four, "cut(", NULL, 12.3 },
+	{ "mostly one", mostly_one, "0x3f800000)", NULL, 4 },
+	{ "a computed table", computed, "lookup(", NULL, 13 },
+};
+
+Test(search, finds_what_is_chosen)
+{
+	struct prior *uniform = alloc_prior();
+	uint32_t *words = malloc(MANY * sizeof(*words));
+
+	for (unsigned c = 0; c < ARRAY_LEN(chosen); c++) {
+		const struct synth_plan plan = { .model = cost_model(COST_BALANCED, COST_AVX512), .limits = { 2, 6, 256, 3, 8 }, .prior = uniform,
+						 .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
+						 .chunk_nbytes = 64 << 10 };
+		struct source source = { .words = words, .nwords = MANY, .width = 32, .dtype = dtype_by_name("F32", 3)->code, .rows = MANY / ROW,
+					 .row_words = ROW };
+		struct coded_stream stream = { 0 };
+		struct encoder encoder = { 0 };
+		uint64_t state = c + 1, nbytes = 0;
+		char text[256];
+		for (size_t i = 0; i < MANY; i++)
+			words[i] = (uint32_t)chosen[c].word(i, &state);
+		source_look(&source);
+		cr_assert_eq(program_for(&plan, &source, &stream, NULL, NULL, NULL), BRV_OK);
+		program_print(&stream.variant[0].program, text, sizeof(text));
+		for (uint64_t k = 0; k < stream.nchunks; k++) {
+			cr_assert_eq(encode_chunk(&encoder, &stream, k, words + k * stream.chunk_words), BRV_OK);
+			nbytes += stream.chunk[k].payload_nbytes;
+			cr_expect(stream.chunk[k].variant + 1u < stream.ncoded, "%s: chunk %u of %s is raw", chosen[c].what, (unsigned)k, text);
+		}
+		cr_expect(strstr(text, chosen[c].contains), "%s: %s, expected %s in it", chosen[c].what, text, chosen[c].contains);
+		cr_expect(!chosen[c].never || !strstr(text, chosen[c].never), "%s: %s, with %s in it", chosen[c].what, text, chosen[c].never);
+		cr_expect_leq((double)nbytes * 8 / MANY, chosen[c].bits, "%s: %s takes %.2f bits a word", chosen[c].what, text, (double)nbytes * 8 / MANY);
+		encoder_free(&encoder);
+		coded_stream_free(&stream);
+	}
+	free(words);
+	free_prior(uniform);
+}
+
+/* A lookup run backward, then forward by the definition. */
+static void check_dictionary(const uint64_t *word, size_t n, unsigned width, uint64_t block, unsigned bits, bool can)
+{
+	uint8_t in[512 * 8], dictionary[512 * 8], index[512 * 8], back[512 * 8];
+	struct words_out arg[2] = { { dictionary, 0, width }, { index, 0, bits } };
+
+	for (size_t i = 0; i < n; i++)
+		set_word(in, word_nbytes(width), i, word[i] & mask_bits(width));
+	cr_assert_eq(invert(OP_LOOKUP, block, (struct words){ in, n, width }, NULL, arg, 2), can, "%zu words of %u bits, block %llu", n, width,
+		     (unsigned long long)block);
+	if (!can)
+		return;
+	const struct kn_args args = { .n = n, .op = OP_LOOKUP, .width = (uint8_t)width, .nsrc = 2, .imm = block, .src = { dictionary, index },
+				      .src_n = { arg[0].n, arg[1].n }, .src_width = { (uint8_t)width, (uint8_t)bits } };
+	cr_assert(arg[0].n <= n && arg[1].n == n);
+	model_op(&args, back);
+	cr_assert_eq(memcmp(back, in, n * word_nbytes(width)), 0);
+}
+
+Test(search, dictionaries_are_sorted_by_sign)
+{
+	uint64_t word[500], state = 3;
+
+	for (unsigned width = 16; width <= 64; width *= 2)
+		for (unsigned distinct = 2; distinct <= 60; distinct++) {
+			for (size_t i = 0; i < ARRAY_LEN(word); i++)
+				word[i] = gen_between(&state, 0, distinct - 1) * 0x9e3779b97f4a7c15;
+			check_dictionary(word, ARRAY_LEN(word), width, 0, 8, true);
+			check_dictionary(word, ARRAY_LEN(word), width, 0, 6, true);
+			check_dictionary(word, ARRAY_LEN(word), width, 250, 7, true);
+			check_dictionary(word, ARRAY_LEN(word), width, 0, 16, true);
+			check_dictionary(word, ARRAY_LEN(word), width, 0, 1, distinct == 2);
+			check_dictionary(word, distinct / 2, width, 1, 1, true);
+		}
+	/* The smallest word of each sign has the same index wherever others are missing. */
+	uint32_t signs[6] = { 0x10, 0x80000010, 0x20, 0x10, 0x80000010, 0x80000030 }, dictionary[6];
+	uint8_t index[6];
+	struct words_out arg[2] = { { dictionary, 0, 32 }, { index, 0, 2 } };
+	cr_assert(invert(OP_LOOKUP, 0, (struct words){ signs, 6, 32 }, NULL, arg, 2));
+	cr_assert(index[0] == 0 && index[1] == 2 && index[2] == 1 && index[5] == 3 && arg[0].n == 4);
+	/* Unless the gap would make more entries than words. */
+	cr_assert(invert(OP_LOOKUP, 0, (struct words){ signs, 2, 32 }, NULL, arg, 2));
+	cr_assert(index[0] == 0 && index[1] == 1 && arg[0].n == 2);
 }
