@@ -4,8 +4,12 @@
 #include "kernels/body.h"
 #include "common/by_size.h"
 
-#ifdef __AVX512VBMI2__
+#if defined(__AVX512VBMI2__)
 #include "kernels/x86/scatter_avx512.h"
+#define SCATTER_GROUPS scatter512_groups
+#elif defined(__AVX2__) && defined(__BMI2__)
+#include "kernels/x86/scatter_avx2.h"
+#define SCATTER_GROUPS scatter256_groups
 #endif
 
 /* How many of the n bytes are 1; more than n if one is neither 0 nor 1. In pieces that bytes can count. */
@@ -39,8 +43,8 @@ bool KN(scatter)(const struct kn_args *args)
 
 	if (population(mask, args->n) != args->src_n[0])
 		return false;
-#ifdef __AVX512VBMI2__
-	i = scatter512_groups(args->dst, size, args->src[0], mask, args->n, args->imm, &taken);
+#ifdef SCATTER_GROUPS
+	i = SCATTER_GROUPS(args->dst, size, args->src[0], mask, args->n, args->imm, &taken);
 #endif
 	BY_SIZE(T, size, {
 		const T *from = args->src[0];

@@ -41,6 +41,10 @@ static const struct form {
 	{ "scan.add 16", 16, 0, 0, { 0 }, OP_SCAN_ADD, 0, false },
 	{ "scan.add 32", 32, 0, 0, { 0 }, OP_SCAN_ADD, 0, false },
 	{ "unpack 7 bits", 7, 0, 0, { 0 }, OP_LIT_RAW, 0, false },
+	{ "lookup 16", 16, 0, 0, { 0 }, OP_LOOKUP, 0, false },
+	{ "lookup 32", 32, 0, 0, { 0 }, OP_LOOKUP, 0, false },
+	{ "scatter 16", 16, 0, 0, { 0 }, OP_SCATTER, 0, false },
+	{ "scatter 32", 32, 0, 0, { 0 }, OP_SCATTER, 0, false },
 };
 
 struct bench {
@@ -184,7 +188,19 @@ static bool decode_form(const struct bench *b, const struct kn_set *set, const s
 	return set->fn[OP_MERGE](&merge) && (!f->rotate || set->fn[OP_MAP_ROT](&rot));
 }
 
-/* One chunk of an op that stands alone; its sources are in b->src. */
+/* Half of a chunk's words, in no order. */
+static const uint8_t *half_mask(size_t *ones)
+{
+	static uint8_t mask[CHUNK + KN_PAD];
+	static size_t count;
+
+	for (uint32_t i = 0; i < CHUNK && (i || !count); i++)
+		count += mask[i] = (uint8_t)(i * 2654435761u >> 13 & 1);
+	*ones = count;
+	return mask;
+}
+
+/* One chunk of an op that stands alone; its sources are in b->src. A dictionary has 256 words: any byte is an index. */
 static bool run_plain(const struct bench *b, const struct kn_set *set, const struct form *f, size_t at, void *dst)
 {
 	const unsigned size = word_nbytes(f->width);
@@ -194,6 +210,11 @@ static bool run_plain(const struct bench *b, const struct kn_set *set, const str
 	if (f->op == OP_MERGE) {
 		for (a.nsrc = 0; a.nsrc < f->width / 8; a.nsrc++)
 			a.src[a.nsrc] = from + a.nsrc * CHUNK, a.src_n[a.nsrc] = CHUNK, a.src_width[a.nsrc] = 8;
+	} else if (f->op == OP_LOOKUP) {
+		a.imm = 0, a.nsrc = 2, a.src[0] = b->src, a.src_n[0] = 256, a.src[1] = from, a.src_width[1] = 8;
+	} else if (f->op == OP_SCATTER) {
+		size_t ones;
+		a.nsrc = 2, a.src[0] = from, a.src[1] = half_mask(&ones), a.src_n[0] = ones, a.src_width[1] = 1;
 	} else if (f->op == OP_LIT_RAW) {
 		a.pay = from, a.pay_nbytes = packed_nbytes(CHUNK, f->width);
 	} else {

@@ -18,6 +18,8 @@ static const double rans_cycles[COST_TARGETS][3][3] = {
 };
 static const double wide_cycles[COST_TARGETS] = { 2.4, 3.5, 5.0 };
 static const double huff_cycles[COST_TARGETS] = { 1.7, 1.7, 2.0 };
+static const double lookup_cycles[COST_TARGETS] = { .5, 1.6, 2.0 };
+static const double scatter_cycles[COST_TARGETS] = { .4, .7, 3.0 };
 
 double cost_cycles(const struct cost_model *model, const struct expr_node *node, unsigned kc)
 {
@@ -30,9 +32,9 @@ double cost_cycles(const struct cost_model *model, const struct expr_node *node,
 	case OP_SCAN_ADD: case OP_SCAN_XOR: return .3;
 	case OP_GATE: return .4; /* itself, and a merge that is not fused */
 	case OP_CONST: return .01;
-	case OP_LOOKUP: return .7;
-	case OP_SCATTER: return .3;
-	case OP_CUT: return .1;
+	case OP_LOOKUP: return lookup_cycles[model->target];
+	case OP_SCATTER: return scatter_cycles[model->target];
+	case OP_CUT: return .25;
 	default: return .05 * node->nargs;
 	}
 }

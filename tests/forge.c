@@ -192,6 +192,22 @@ static bool cut_is_even(const struct work *w, unsigned i)
 	return left == 0 || get_word(w->reg[arg], word_nbytes(from), w->nwords[arg] - 1) >> left * width == 0;
 }
 
+/* As many entries as indices can name, and the words of a mask that are 1: what the count of instruction i has to be for the words there are. */
+static uint64_t count_for(const struct work *w, unsigned i)
+{
+	const struct bc_instr *in = &w->program.instr[i];
+	const unsigned last = i - 1;
+	uint64_t ones = 0;
+
+	if (w->nwords[i] == 0)
+		return 0;
+	if (in->op == OP_LOOKUP)
+		return lookup_nblocks(in, w->nwords[i]) << w->program.instr[last].width;
+	for (uint64_t k = 0; w->reg[last] && k < w->nwords[last]; k++)
+		ones += w->reg[last][k];
+	return ones;
+}
+
 /* Words of register i, which has nwords[i]. */
 static bool make_register(struct work *w, unsigned i)
 {
@@ -208,25 +224,13 @@ static bool make_register(struct work *w, unsigned i)
 			return false;
 		run_model(w, i);
 		break;
+	case OP_SCATTER: /* unless the mask wants other counts: then these words are made again */
+		if (count_for(w, i) == w->nwords[w->program.arg[w->program.arg_at[i]]])
+			run_model(w, i);
+		break;
 	default: run_model(w, i);
 	}
 	return true;
-}
-
-/* As many entries as indices can name, and the words of a mask that are 1: what the count of instruction i has to be for the words there are. */
-static uint64_t count_for(const struct work *w, unsigned i)
-{
-	const struct bc_instr *in = &w->program.instr[i];
-	const unsigned last = i - 1;
-	uint64_t ones = 0;
-
-	if (w->nwords[i] == 0)
-		return 0;
-	if (in->op == OP_LOOKUP)
-		return lookup_nblocks(in, w->nwords[i]) << w->program.instr[last].width;
-	for (uint64_t k = 0; w->reg[last] && k < w->nwords[last]; k++)
-		ones += w->reg[last][k];
-	return ones;
 }
 
 /* Makes all words with the counts there are, each register from a seed of its own, so that it does not change with the size of others; then
