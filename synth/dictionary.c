@@ -182,23 +182,25 @@ unsigned dictionary_bits(const void *words, uint64_t nwords, unsigned width, uin
 
 bool dictionary_promises(const void *words, uint64_t nwords, unsigned width, uint64_t block)
 {
-	enum { PLACES = 8, LOOK = 2048, DENSE_LOOK = 1 << 16 };
+	enum { PLACES = 4, LOOK = 2048, DENSE_LOOK = 1 << 15 };
 	const unsigned size = word_nbytes(width);
 	const uint64_t look = MIN(block ? block : width <= 16 ? DENSE_LOOK : LOOK, nwords), step = block ? block : 1;
-	unsigned good = 0, seen = 0;
+	const unsigned places = (unsigned)MAX(MIN(nwords / MAX(look, (uint64_t)1), (uint64_t)PLACES), (uint64_t)1), may_fail = block ? places / 4 : places / 2;
+	unsigned bad = 0;
 	struct distinct d;
 
-	/* As many distinct words as half of the possible ones between the smallest and the largest are no dictionary: a 16-bit float's fraction is
+	/* As many distinct words as a quarter of the possible ones between the smallest and the largest are no dictionary: a 16-bit float's fraction is
 	 * used up by few words. */
 	const uint64_t limit = block || width <= 16 ? look / 4 : look * 5 / 8;
 	if (width < 16 || look < 16 || !distinct_init(&d, (uint32_t)limit))
 		return false;
-	for (unsigned p = 0; p < PLACES; p++) {
-		const uint64_t at = (nwords - look) / PLACES * p / step * step;
+	for (unsigned p = 0; p < places && bad <= may_fail; p++) {
+		const uint64_t at = (nwords - look) / places * p / step * step;
 		distinct_clear(&d);
-		seen++;
-		if (!add_words(&d, (const uint8_t *)words + at * size, size, look))
+		if (!add_words(&d, (const uint8_t *)words + at * size, size, look)) {
+			bad++;
 			continue;
+		}
 		uint64_t low[2] = { ~0ull, ~0ull }, high[2] = { 0, 0 }, span = 0, any = 0;
 		for (uint32_t i = 0; i < d.count; i++) {
 			any |= d.word[i];
@@ -209,8 +211,8 @@ bool dictionary_promises(const void *words, uint64_t nwords, unsigned width, uin
 		}
 		for (unsigned top = 0; top < 2; top++)
 			span += high[top] > low[top] ? high[top] - low[top] : 0;
-		good += d.count > 1 && d.count < (span >> __builtin_ctzll(any)) / 4; /* narrower floats made wide have zeros below */
+		bad += d.count <= 1 || d.count >= (span >> __builtin_ctzll(any)) / 4; /* narrower floats made wide have zeros below */
 	}
 	distinct_free(&d);
-	return good >= (block ? seen - seen / 4 : seen / 2);
+	return bad <= may_fail;
 }

@@ -72,8 +72,12 @@ const struct production productions[] = {
 	{ .name = "sign apart", .op = OP_MERGE, .width = 32, .field = { 31, 1 }, .start = true },
 	/* What is left of words whose sign is apart. */
 	SPLIT("bf16 exponent", 15, 0, 7, 8),
+	SPLIT("bf16 exponent+1", 15, 0, 6, 9),
+	SPLIT("bf16 exponent+2", 15, 0, 5, 10),
 	SPLIT("fp16 exponent", 15, 0, 8, 2, 5),
 	SPLIT("fp32 exponent", 31, 0, 23, 8),
+	SPLIT("fp32 exponent+1", 31, 0, 22, 9),
+	SPLIT("fp32 exponent+2", 31, 0, 21, 10),
 	/* Masks, by groups. */
 	{ .name = "cut 4", .op = OP_CUT, .width = 1, .field = { 4 } },
 	{ .name = "cut 8", .op = OP_CUT, .width = 1, .field = { 8 } },

@@ -1,12 +1,13 @@
 /* starts.c: a cheap look at a stream, and a search for each thing that it looks like (starts.h). SPDX-License-Identifier: Apache-2.0 */
 #include "synth/starts.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "common/by_size.h"
 #include "synth/dictionary.h"
 
-enum { MIN_WORDS = 256, MORE_EXPANSIONS = 2 };
+enum { MIN_WORDS = 256, MORE_EXPANSIONS = 2, START_CLOSINGS = 32 };
 
 void source_look(struct source *source)
 {
@@ -48,15 +49,19 @@ static void find_lookups(struct starts *starts, const struct source *source, uin
 	}
 }
 
-/* Words of a sample that are a, or b. */
+/* Some of a sample's words are looked at: every so many, odd because of groups of 2 and 4. */
+static size_t stride_of(const struct target *t) { return t->total / 4096 | 1; }
+
+/* How many of the words looked at are a, or b. */
 static size_t count_words(const struct target *t, uint64_t a, uint64_t b)
 {
+	const size_t stride = stride_of(t);
 	size_t count = 0;
 
 	BY_SIZE(T, word_nbytes(t->width), {
 		const T *v = t->words;
 		const T x = (T)a, y = (T)b;
-		for (size_t i = 0; i < t->total; i++)
+		for (size_t i = 0; i < t->total; i += stride)
 			count += (v[i] == x) | (v[i] == y);
 	})
 	return count;
@@ -68,7 +73,7 @@ static uint64_t majority(const struct target *t)
 	uint64_t word = 0;
 	size_t lead = 0;
 
-	for (size_t i = 0; i < t->total; i++) {
+	for (size_t i = 0; i < t->total; i += stride_of(t)) {
 		const uint64_t v = get_word(t->words, word_nbytes(t->width), i);
 		word = lead ? word : v;
 		lead += v == word ? 1 : -(size_t)1;
@@ -80,7 +85,7 @@ static uint64_t majority(const struct target *t)
 static void find_scatters(struct starts *starts, const struct target *t)
 {
 	const uint64_t minus = 1ull << (t->width - 1);
-	const size_t zeros = count_words(t, 0, 0), both = count_words(t, 0, minus), some = t->total / 16;
+	const size_t zeros = count_words(t, 0, 0), both = count_words(t, 0, minus), looked = ceil_div(t->total, stride_of(t)), some = looked / 16;
 	const bool has_sign = t->width == 16 || t->width == 32;
 
 	if (has_sign && both > some && both - zeros > zeros / 16)
@@ -90,7 +95,7 @@ static void find_scatters(struct starts *starts, const struct target *t)
 		return;
 	}
 	const uint64_t most = majority(t);
-	if (count_words(t, most, most) > t->total / 4)
+	if (count_words(t, most, most) > looked / 4)
 		add(starts, (struct start){ .op = OP_SCATTER, .imm = most });
 }
 
@@ -134,7 +139,8 @@ enum brv_status search_starts(struct search *search, const struct starts *starts
 	enum brv_status status = starts->count && !hole_result ? BRV_MEMORY : search_run(search, result);
 
 	*expansions += status == BRV_OK ? result->expansions : 0;
-	search->limits.expansions += MORE_EXPANSIONS;
+	/* No prior knows these holes: all that can fill them is tried. */
+	search->limits.expansions += MORE_EXPANSIONS, search->limits.closings = MAX(limits.closings, START_CLOSINGS), search->limits.window = HUGE_VAL;
 	for (unsigned i = 0; status == BRV_OK && i < starts->count; i++)
 		search_start(search, &starts->start[i], hole_result, result, expansions);
 	search->root = 0, search->limits = limits;
