@@ -209,10 +209,11 @@ static bool close_all(struct search *s, struct expr *expr)
 	return true;
 }
 
-static int by_f(const void *a, const void *b)
+/* By the production alone: closing needs no probable literals, and by f a merge of eight fields, whose holes add up, would come behind everything. */
+static int by_g(const void *a, const void *b)
 {
 	const struct state *x = *(struct state *const *)a, *y = *(struct state *const *)b;
-	return before(x, y) ? -1 : 1;
+	return x->g != y->g ? (x->g < y->g ? -1 : 1) : before(x, y) ? -1 : 1;
 }
 
 double search_h(const struct search *s, const struct expr *expr)
@@ -260,7 +261,7 @@ static unsigned successors(struct search *s, const struct state *state, struct s
 		n->serial = r->generated++;
 		next[count++] = n;
 	}
-	qsort(next, count, sizeof(*next), by_f);
+	qsort(next, count, sizeof(*next), by_g);
 	return count;
 }
 
@@ -268,7 +269,7 @@ static void expand(struct search *s, struct search_result *r, struct heap *open,
 {
 	struct state *next[PRIOR_MAX_PRODUCTIONS];
 	unsigned count = successors(s, state, r, next), closings = 0;
-	const double most = count ? next[0]->f : 0; /* of the most probable successor; next[] is freed as we go */
+	const double most = count ? next[0]->g : 0; /* of the most probable successor; next[] is freed as we go */
 
 	r->expansions++;
 	for (unsigned i = 0; i < count; i++) {
@@ -285,7 +286,7 @@ static void expand(struct search *s, struct search_result *r, struct heap *open,
 			free(n);
 			continue;
 		}
-		if (closings < s->limits.closings && n->f <= most + s->limits.window) {
+		if (closings < s->limits.closings && n->g <= most + s->limits.window) {
 			struct expr closed = n->expr;
 			closings++;
 			if (close_all(s, &closed))
