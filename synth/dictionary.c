@@ -11,6 +11,15 @@ struct distinct {
 	uint32_t *rank;                 /* of each, in order of appearance */
 };
 
+static void distinct_free(struct distinct *d)
+{
+	free(d->slot);
+	free(d->word);
+	free(d->rank);
+	*d = (struct distinct){ 0 };
+}
+
+/* False: no memory, and nothing to free. */
 static bool distinct_init(struct distinct *d, uint32_t limit)
 {
 	uint32_t slots = 64;
@@ -19,14 +28,10 @@ static bool distinct_init(struct distinct *d, uint32_t limit)
 		slots *= 2;
 	*d = (struct distinct){ .mask = slots - 1, .limit = limit, .slot = calloc(slots, sizeof(*d->slot)), .word = malloc((limit + 1) * sizeof(*d->word)),
 				.rank = malloc((limit + 1) * sizeof(*d->rank)) };
-	return d->slot && d->word && d->rank;
-}
-
-static void distinct_free(struct distinct *d)
-{
-	free(d->slot);
-	free(d->word);
-	free(d->rank);
+	if (d->slot && d->word && d->rank)
+		return true;
+	distinct_free(d);
+	return false;
 }
 
 static void distinct_clear(struct distinct *d)
