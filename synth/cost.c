@@ -3,7 +3,7 @@
 
 /* Bytes a cycle is worth. Balanced takes a step of the rANS family (0.09 cycles a word for 0.005 bytes) but no gather
  * (2 cycles for 0.003); speed takes column classes (0.05 cycles for 0.008 bytes) but no joint symbols. */
-static const double lambda[] = { [COST_SIZE] = 0.0002, [COST_BALANCED] = 0.012, [COST_SPEED] = 0.10 };
+static const double lambda[] = { [COST_SIZE] = 0.0002, [COST_BALANCED] = 0.009, [COST_SPEED] = 0.10 };
 
 struct cost_model cost_model(enum cost_favor favor, enum cost_target target)
 {
