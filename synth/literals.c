@@ -99,7 +99,9 @@ static uint32_t *add_up(const uint32_t *counts, size_t pairs, size_t parts, size
 {
 	uint32_t *sums = calloc(pairs * symbols, sizeof(*sums));
 
-	for (size_t p = 0; sums && p < pairs; p++)
+	if (!sums)
+		return NULL;
+	for (size_t p = 0; p < pairs; p++)
 		for (size_t k = 0; k < parts; k++, counts += symbols)
 			for (size_t s = 0; s < symbols; s++)
 				sums[p * symbols + s] += counts[s];
@@ -111,15 +113,16 @@ static bool make_view(const struct targets *targets, const struct target *t, str
 {
 	enum { MANY_COUNTS = 1 << 15 }; /* which are not worth clearing for literals that will not use classes */
 	const struct classes *c = targets->classes;
-	const size_t kr = v > 0 ? c->kr : 1, pairs = kr * (v > 1 ? c->kc : 1), symbols = (size_t)1 << t->width;
+	const size_t all_kr = c ? c->kr : 1, all_kc = c ? c->kc : 1, symbols = (size_t)1 << t->width;
+	const size_t kr = v > 0 ? all_kr : 1, pairs = kr * (v > 1 ? all_kc : 1);
 	uint32_t **counts = &views->counts[v];
 
 	if (views->done[v])
 		return true;
-	if (v == 0 && c && t->positional && (size_t)(c->kr * c->kc) * symbols <= MANY_COUNTS)
+	if (v == 0 && c && t->positional && all_kr * all_kc * symbols <= MANY_COUNTS)
 		views->counts[2] = count(targets, t, true, true);
 	if (!*counts)
-		*counts = v < 2 && views->counts[2] ? add_up(views->counts[2], kr, (size_t)(v > 0 ? 1 : c->kr) * c->kc, symbols) : count(targets, t, v > 0, v > 1);
+		*counts = v < 2 && views->counts[2] ? add_up(views->counts[2], kr, all_kr / kr * all_kc, symbols) : count(targets, t, v > 0, v > 1);
 	if (!*counts)
 		return false;
 	views->done[v] = true;

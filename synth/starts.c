@@ -141,7 +141,7 @@ enum brv_status search_starts(struct search *search, const struct starts *starts
 	*expansions += status == BRV_OK ? result->expansions : 0;
 	/* No prior knows these holes: all that can fill them is tried. */
 	search->limits.expansions += MORE_EXPANSIONS, search->limits.closings = MAX(limits.closings, START_CLOSINGS), search->limits.window = HUGE_VAL;
-	for (unsigned i = 0; status == BRV_OK && i < starts->count; i++)
+	for (unsigned i = 0; status == BRV_OK && hole_result && i < starts->count; i++)
 		search_start(search, &starts->start[i], hole_result, result, expansions);
 	search->root = 0, search->limits = limits;
 	free(hole_result);
