@@ -21,19 +21,20 @@ static void prove(const uint8_t *op, unsigned n)
 {
 	struct error err;
 	struct bc_program program;
-	uint64_t nwords[BC_MAX_INSTR];
+	uint64_t nwords[BC_MAX_INSTR], counts[BC_MAX_INSTR];
 	const struct bc_rows rows = { words_in, NULL }, bound = { NULL, NULL };
 
 	anything(&program, sizeof program);
+	anything(counts, sizeof counts);
 	program.ninstr = (uint16_t)n;
 	for (unsigned i = 0; i < n; i++)
 		program.instr[i].op = op[i];
 	if (program_link(&program, &err) != BRV_OK)
 		return;
 	program_since(&program);
-	program_words(&program, any_u64(), &rows, nwords, &err);
-	program_words(&program, any_u64(), &bound, nwords, &err);
-	program_words(&program, any_u64(), NULL, nwords, &err);
+	program_words(&program, any_u64(), &rows, counts, nwords, &err);
+	program_words(&program, any_u64(), &bound, counts, nwords, &err);
+	program_words(&program, any_u64(), NULL, counts, nwords, &err);
 }
 
 static bool is_leaf(uint8_t code) { return bc_opinfo(code) && bc_opinfo(code)->max_args == 0; }
