@@ -20,14 +20,19 @@ static unsigned record_words(const struct source *source)
 	return 1;
 }
 
+/* What chunks, and pieces of a sample, are whole multiples of: records, or blocks of few distinct words; 1 where the longest chunk holds none. */
+static uint64_t unit_words(const struct source *source, uint64_t longest)
+{
+	const uint64_t unit = MAX(source->block, (uint64_t)record_words(source));
+	return unit <= longest ? unit : 1;
+}
+
 uint64_t chunk_words_for(const struct synth_plan *plan, const struct source *source)
 {
-	const unsigned record = record_words(source), size = word_nbytes(source->width);
-
 	if (source->chunk_words)
 		return source->chunk_words;
-	const uint64_t words = MIN(plan->chunk_nbytes / size, (uint64_t)BC_MAX_CHUNK_WORDS), unit = MAX(source->block, (uint64_t)record);
-	return words < unit ? words : words / unit * unit;
+	const uint64_t words = MIN(plan->chunk_nbytes / word_nbytes(source->width), (uint64_t)BC_MAX_CHUNK_WORDS), unit = unit_words(source, words);
+	return words / unit * unit;
 }
 
 /* Whole chunks of a stream that dictionaries may make: only they have dictionaries as large as chunks do. */
@@ -36,25 +41,25 @@ static unsigned whole_pieces(const struct synth_plan *plan, uint64_t nchunks, ui
 	return (unsigned)MIN(nchunks, MIN(MAX(2 * plan->sample_words / chunk_words, (uint64_t)1), (uint64_t)TARGET_MAX_SEGMENTS));
 }
 
-/* Pieces of sample_words words in all, spread evenly, each within one chunk; the whole stream if it is not larger. */
+/* Pieces of sample_words words in all, spread evenly, each within one chunk; the whole stream if it is not larger. Pieces are chunks where dictionaries are
+ * expected. */
 static bool take_sample(const struct synth_plan *plan, const struct source *source, uint64_t chunk_words, struct targets *targets)
 {
-	const unsigned size = word_nbytes(source->width), record = MAX((unsigned)source->block, record_words(source));
-	const uint64_t nchunks = ceil_div(source->nwords, chunk_words);
+	const unsigned size = word_nbytes(source->width);
+	const uint64_t unit = unit_words(source, chunk_words), nchunks = ceil_div(source->nwords, chunk_words);
 	const bool whole = source->nwords <= plan->sample_words && nchunks <= TARGET_MAX_SEGMENTS;
 	const unsigned pieces = whole ? (unsigned)nchunks : source->few ? whole_pieces(plan, nchunks, chunk_words) : TARGET_MAX_SEGMENTS;
-	const uint64_t piece = source->few ? chunk_words : MAX(plan->sample_words / TARGET_MAX_SEGMENTS, source->block);
-	const uint64_t unit = source->few ? chunk_words : record > 1 ? record : KN_GROUP;
+	const uint64_t piece = MAX(plan->sample_words / TARGET_MAX_SEGMENTS, unit), step = unit > 1 ? unit : KN_GROUP;
 	size_t first[TARGET_MAX_SEGMENTS], n[TARGET_MAX_SEGMENTS], total = 0;
 
 	for (unsigned i = 0; i < pieces; i++) {
-		if (whole) {
-			first[i] = (size_t)(i * chunk_words), n[i] = (size_t)MIN(chunk_words, source->nwords - first[i]);
+		if (whole || source->few) {
+			first[i] = (size_t)(nchunks * i / pieces * chunk_words), n[i] = (size_t)MIN(chunk_words, source->nwords - first[i]);
 		} else {
-			const uint64_t at = source->few ? nchunks * i / pieces * chunk_words : source->nwords / (2 * pieces) * (2 * i + 1), chunk = at / chunk_words * chunk_words;
-			first[i] = (size_t)(chunk + (at - chunk) / unit * unit);
+			const uint64_t at = source->nwords / (2 * pieces) * (2 * i + 1), chunk = at / chunk_words * chunk_words;
+			first[i] = (size_t)(chunk + (at - chunk) / step * step);
 			n[i] = (size_t)MIN(piece, MIN(chunk + chunk_words, source->nwords) - first[i]);
-			n[i] -= n[i] % record;
+			n[i] -= n[i] % unit;
 		}
 		total += n[i];
 	}

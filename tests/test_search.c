@@ -146,13 +146,14 @@ Test(search, a_prior_is_a_distribution_and_survives_a_file)
 
 /* --- What a lookup or a scatter makes --- */
 
-enum { MANY = 40000, ROW = 200 };
+enum { MANY = 40000, ROW = 200, LONG_ROW = 20000 };
 
 /* Words of single precision by code: a float's bits. */
 static uint64_t bits_of(float v) { uint32_t bits; memcpy(&bits, &v, 4); return bits; }
 static int code(uint64_t *state, int most) { return (int)(gen_between(state, 0, (uint64_t)most) + gen_between(state, 0, (uint64_t)most)) - most; }
 static uint64_t int8_codes(size_t i, uint64_t *state) { (void)i; return bits_of((float)code(state, 127) * .0123f); }
 static uint64_t int4_rows(size_t i, uint64_t *state) { return bits_of((float)code(state, 7) * (1 + (float)(i / ROW * 37 % 101) * .031f)); }
+static uint64_t int4_long_rows(size_t i, uint64_t *state) { return bits_of((float)code(state, 7) * (.0137f + (float)(i / LONG_ROW) * .031f)); }
 static uint64_t half_zero(size_t i, uint64_t *state) { (void)i; const uint64_t r = gen_random(state); return r >> 40 & 1 ? 0x3f800000 | (r & 0x7fffff) : 0; }
 static uint64_t both_zeros(size_t i, uint64_t *state) { return half_zero(i, state) ^ (gen_random(state) & 0x80000000); }
 static uint64_t two_of_four(size_t i, uint64_t *state)
@@ -169,14 +170,16 @@ static const struct {
 	uint64_t (*word)(size_t i, uint64_t *state);
 	const char *contains, *never;
 	double bits;                    /* a word, at most */
+	unsigned row, sample;           /* words in a row; that are looked at */
 } chosen[] = {
-	{ "codes of 8 bits", int8_codes, "lookup(", NULL, 8.6 },
-	{ "codes of 4 bits, a scale for each row", int4_rows, ", 200)", NULL, 6.5 },
-	{ "half of them zero", half_zero, "scatter(", "cut", 12.7 },
-	{ "half of them zero of either sign", both_zeros, "merge(scatter(", NULL, 13.7 },
-	{ "two of four", two_of_four, "cut(", NULL, 12.3 },
-	{ "mostly one", mostly_one, "0x3f800000)", NULL, 4 },
-	{ "a computed table", computed, "lookup(", NULL, 13 },
+	{ "codes of 8 bits", int8_codes, "lookup(", NULL, 8.6, ROW, 65536 },
+	{ "codes of 4 bits, a scale for each row", int4_rows, ", 200)", NULL, 6.5, ROW, 65536 },
+	{ "codes of 4 bits, rows longer than a chunk", int4_long_rows, "lookup(", NULL, 5, LONG_ROW, 16384 },
+	{ "half of them zero", half_zero, "scatter(", "cut", 12.7, ROW, 65536 },
+	{ "half of them zero of either sign", both_zeros, "merge(scatter(", NULL, 13.7, ROW, 65536 },
+	{ "two of four", two_of_four, "cut(", NULL, 12.3, ROW, 65536 },
+	{ "mostly one", mostly_one, "0x3f800000)", NULL, 4, ROW, 65536 },
+	{ "a computed table", computed, "lookup(", NULL, 13, ROW, 65536 },
 };
 
 Test(search, finds_what_is_chosen)
@@ -186,10 +189,10 @@ Test(search, finds_what_is_chosen)
 
 	for (unsigned c = 0; c < ARRAY_LEN(chosen); c++) {
 		const struct synth_plan plan = { .model = cost_model(COST_BALANCED, COST_AVX512), .limits = { 2, 6, 256, 3, 8 }, .prior = uniform,
-						 .sample_words = 65536, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
+						 .sample_words = chosen[c].sample, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
 						 .chunk_nbytes = 64 << 10 };
-		struct source source = { .words = words, .nwords = MANY, .width = 32, .dtype = dtype_by_name("F32", 3)->code, .rows = MANY / ROW,
-					 .row_words = ROW };
+		struct source source = { .words = words, .nwords = MANY, .width = 32, .dtype = dtype_by_name("F32", 3)->code, .rows = MANY / chosen[c].row,
+					 .row_words = chosen[c].row };
 		struct coded_stream stream = { 0 };
 		struct encoder encoder = { 0 };
 		uint64_t state = c + 1, nbytes = 0;
