@@ -15,15 +15,6 @@ static const struct bc_opinfo ops[256] = {
 
 const struct bc_opinfo *bc_opinfo(uint8_t code) { return ops[code].name ? &ops[code] : NULL; }
 
-unsigned bc_table_since(uint8_t kind)
-{
-	unsigned since = 0;
-	for (unsigned code = 0; code < ARRAY_LEN(ops); code++)
-		if (ops[code].name && ops[code].table == kind && kind != TABLE_NONE && (!since || ops[code].since < since))
-			since = ops[code].since;
-	return since;
-}
-
 unsigned program_since(const struct bc_program *program)
 {
 	unsigned since = 1;
@@ -167,7 +158,7 @@ static bool count_fits(const struct bc_instr *in, uint64_t n, uint64_t count)
 {
 	if (n == 0)
 		return count == 0;
-	return count <= n && (in->op != OP_LOOKUP || (count > 0 && count % lookup_nblocks(in, n) == 0));
+	return count <= n && (in->op != OP_LOOKUP || (count > 0 && count % lookup_nblocks(in->imm, n) == 0));
 }
 
 /* Words of the arguments of one instruction that has to produce n > 0 words. count: of its first argument, if the chunk says it. */

@@ -42,9 +42,6 @@ struct bc_opinfo {
 /* NULL for a code that is no op. */
 const struct bc_opinfo *bc_opinfo(uint8_t code);
 
-/* The format version that brought a kind of table: that of the first op which takes it. 0: no op does. */
-unsigned bc_table_since(uint8_t kind);
-
 struct bc_instr {
 	uint8_t op, width, nargs, flags;
 	uint32_t aux;
@@ -84,9 +81,9 @@ unsigned program_since(const struct bc_program *program);
 enum brv_status program_words(const struct bc_program *program, uint64_t n, const struct bc_rows *rows, const uint64_t *counts,
 			      uint64_t nwords[BC_MAX_INSTR], struct error *err);
 
-/* Blocks of a lookup of n > 0 words, each with its part of the dictionary, and the words of a block (but the last). */
-static inline uint64_t lookup_block(const struct bc_instr *instr, uint64_t n) { return instr->imm && instr->imm < n ? instr->imm : n; }
-static inline uint64_t lookup_nblocks(const struct bc_instr *instr, uint64_t n) { return (n - 1) / lookup_block(instr, n) + 1; }
+/* Words of a block (but the last) of a lookup of n > 0 words with the operand imm, and how many blocks, each with its part of the dictionary, there are. */
+static inline uint64_t lookup_block(uint64_t imm, uint64_t n) { return imm && imm < n ? imm : n; }
+static inline uint64_t lookup_nblocks(uint64_t imm, uint64_t n) { return (n - 1) / lookup_block(imm, n) + 1; }
 
 /* Whether word i of argument k of an op is what word i of its result is made of: the k-th argument of a program's instruction. */
 bool keeps_step(const struct bc_opinfo *info, unsigned k);

@@ -5,7 +5,7 @@
 #include "kernels/body.h"
 #include "common/by_size.h"
 
-#ifdef __AVX512VBMI__
+#ifdef KN_SET_avx512
 #include "kernels/x86/lookup_avx512.h"
 #endif
 
@@ -41,8 +41,7 @@ static void look_up(void *out, unsigned size, const void *dictionary, const void
 
 bool KN(lookup)(const struct kn_args *args)
 {
-	const struct bc_instr instr = { .imm = args->imm };
-	const size_t block = lookup_block(&instr, args->n), entries = args->src_n[0] / lookup_nblocks(&instr, args->n);
+	const size_t block = lookup_block(args->imm, args->n), entries = args->src_n[0] / lookup_nblocks(args->imm, args->n);
 	const unsigned size = word_nbytes(args->width), index_size = word_nbytes(args->src_width[1]);
 	const uint8_t *dictionary = args->src[0], *index = args->src[1];
 	uint8_t *out = args->dst;
@@ -53,7 +52,7 @@ bool KN(lookup)(const struct kn_args *args)
 			n = MIN(end - at, (size_t)PIECE);
 			if (!all_below(index + at * index_size, index_size, n, entries))
 				return false;
-#ifdef __AVX512VBMI__
+#ifdef KN_SET_avx512
 			if (lookup512_piece(out + at * size, size, dictionary, entries, index + at * index_size, index_size, n))
 				continue;
 #endif

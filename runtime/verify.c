@@ -64,8 +64,6 @@ static enum brv_status verify_table(const struct verifier *v, uint32_t i)
 		break;
 	default: return fail(v->err, BRV_VERSION, "table %u has the unknown kind %u", i, v->view->table[i].kind);
 	}
-	if (bc_table_since(v->view->table[i].kind) > v->view->prelude.version)
-		return fail(v->err, BRV_DAMAGED, "table %u is of a kind that format version %u has not", i, v->view->prelude.version);
 	const uint8_t max_kc = v->view->table[i].kind == TABLE_RANS ? RANS_MAX_COLS : KN_MAX_COLS;
 	return ok && classes_ok(head->kr, head->kc, max_kc) ? BRV_OK : fail(v->err, BRV_DAMAGED, "table %u is damaged", i);
 }

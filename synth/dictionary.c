@@ -34,9 +34,11 @@ static bool distinct_init(struct distinct *d, uint32_t limit)
 	return false;
 }
 
+static void clear_slots(struct distinct *d) { memset(d->slot, 0, (d->mask + 1) * sizeof(*d->slot)); }
+
 static void distinct_clear(struct distinct *d)
 {
-	memset(d->slot, 0, (d->mask + 1) * sizeof(*d->slot));
+	clear_slots(d);
 	d->count = 0;
 }
 
@@ -87,6 +89,30 @@ static struct halves halves_of(const struct distinct *d, unsigned width)
 	return h;
 }
 
+/* The most that any block has. */
+struct extent {
+	struct halves half;
+	uint32_t count;
+};
+
+static void extend(struct extent *most, const struct distinct *d, unsigned width)
+{
+	const struct halves h = halves_of(d, width);
+
+	most->half.low = MAX(most->half.low, h.low), most->half.high = MAX(most->half.high, h.high);
+	most->count = MAX(most->count, d->count);
+}
+
+/* The width of numbers below n, at least 1. */
+static unsigned index_bits(uint32_t n)
+{
+	unsigned bits = 1;
+
+	while (1u << bits < n)
+		bits++;
+	return bits;
+}
+
 /* Walks the blocks of a register; of each, *d holds the distinct words. False if they are too many. */
 static bool next_block(struct distinct *d, struct words in, size_t block, size_t from)
 {
@@ -102,7 +128,7 @@ static void sort_words(struct distinct *d, unsigned width, uint32_t middle)
 	const uint32_t low = halves_of(d, width).low;
 
 	qsort(d->word, d->count, sizeof(*d->word), by_value);
-	memset(d->slot, 0, (d->mask + 1) * sizeof(*d->slot));
+	clear_slots(d);
 	for (uint32_t i = 0; i < d->count; i++) {
 		*find(d, d->word[i]) = i + 1;
 		d->rank[i] = i < low || !middle ? i : middle + (i - low);
@@ -128,23 +154,19 @@ static void put_block(struct distinct *d, struct words in, size_t from, size_t n
 
 bool invert_lookup(uint64_t imm, struct words in, struct words_out *arg)
 {
-	const struct bc_instr instr = { .imm = imm };
-	const size_t block = lookup_block(&instr, in.n), nblocks = lookup_nblocks(&instr, in.n);
+	const size_t block = lookup_block(imm, in.n), nblocks = lookup_nblocks(imm, in.n);
 	const uint32_t limit = 1u << arg[1].width, middle = limit / 2;
 	struct distinct d;
-	struct halves most = { 0, 0 };
-	uint32_t count = 0;
+	struct extent most = { { 0, 0 }, 0 };
 	bool ok = distinct_init(&d, (uint32_t)MIN(limit, block));
 
 	for (size_t b = 0; ok && b < nblocks; b++) {
 		ok = next_block(&d, in, block, b * block);
-		const struct halves h = halves_of(&d, in.width);
-		most = (struct halves){ MAX(most.low, h.low), MAX(most.high, h.high) };
-		count = MAX(count, d.count);
+		extend(&most, &d, in.width);
 	}
-	const bool apart = arg[1].width <= DICTIONARY_SMALL_BITS && most.low <= middle && most.high && most.high <= middle &&
-			   (middle + most.high) * nblocks <= in.n;
-	const size_t entries = apart ? middle + most.high : count;
+	const bool apart = arg[1].width <= DICTIONARY_SMALL_BITS && most.half.low <= middle && most.half.high && most.half.high <= middle &&
+			   (middle + most.half.high) * nblocks <= in.n;
+	const size_t entries = apart ? middle + most.half.high : most.count;
 	ok = ok && entries * nblocks <= in.n;
 	for (size_t b = 0; ok && b < nblocks; b++) {
 		if (nblocks > 1)
@@ -160,8 +182,7 @@ bool invert_lookup(uint64_t imm, struct words in, struct words_out *arg)
 unsigned dictionary_bits(const void *words, uint64_t nwords, unsigned width, uint64_t chunk_words, uint64_t block)
 {
 	const unsigned size = word_nbytes(width);
-	struct halves most = { 0, 0 };
-	uint32_t count = 0;
+	struct extent most = { { 0, 0 }, 0 };
 	struct distinct d;
 	bool ok = distinct_init(&d, (uint32_t)MIN(block ? block / 4 : chunk_words / 4, (uint64_t)1 << DICTIONARY_BITS));
 
@@ -170,19 +191,13 @@ unsigned dictionary_bits(const void *words, uint64_t nwords, unsigned width, uin
 		const uint64_t end = MIN((from / chunk_words + 1) * chunk_words, nwords);
 		n = MIN(block ? block : chunk_words, end - from);
 		ok = next_block(&d, (struct words){ (const uint8_t *)words + from * size, n, width }, n, 0);
-		const struct halves h = halves_of(&d, width);
-		most = (struct halves){ MAX(most.low, h.low), MAX(most.high, h.high) };
-		count = MAX(count, d.count);
+		extend(&most, &d, width);
 	}
 	distinct_free(&d);
 	if (!ok)
 		return 0;
-	unsigned total = 1, apart = 1;
-	while (1u << total < count)
-		total++;
-	while (1u << apart < 2 * MAX(most.low, most.high))
-		apart++;
-	return most.high && apart <= DICTIONARY_SMALL_BITS ? apart : total <= DICTIONARY_SMALL_BITS ? total : DICTIONARY_BITS;
+	const unsigned total = index_bits(most.count), apart = index_bits(2 * MAX(most.half.low, most.half.high));
+	return most.half.high && apart <= DICTIONARY_SMALL_BITS ? apart : total <= DICTIONARY_SMALL_BITS ? total : DICTIONARY_BITS;
 }
 
 bool dictionary_promises(const void *words, uint64_t nwords, unsigned width, uint64_t block)

@@ -202,7 +202,7 @@ static uint64_t count_for(const struct work *w, unsigned i)
 	if (w->nwords[i] == 0)
 		return 0;
 	if (in->op == OP_LOOKUP)
-		return lookup_nblocks(in, w->nwords[i]) << w->program.instr[last].width;
+		return lookup_nblocks(in->imm, w->nwords[i]) << w->program.instr[last].width;
 	for (uint64_t k = 0; w->reg[last] && k < w->nwords[last]; k++)
 		ones += w->reg[last][k];
 	return ones;

@@ -234,8 +234,7 @@ static void lookup_case(struct gen_case *gen, uint64_t *state)
 	const unsigned bits = gen_width(state, 1, BC_MAX_INDEX_BITS);
 
 	a->imm = gen_between(state, 0, 2) ? 0 : gen_between(state, 1, a->n + 20);
-	const struct bc_instr instr = { .imm = a->imm };
-	const uint64_t nblocks = lookup_nblocks(&instr, a->n), most = a->n / nblocks;
+	const uint64_t nblocks = lookup_nblocks(a->imm, a->n), most = a->n / nblocks;
 	const uint64_t entries = gen_between(state, 0, 3) ? MIN(usual[gen_between(state, 0, ARRAY_LEN(usual) - 1)], most) : gen_between(state, 1, most);
 	uint64_t *index = malloc(a->n * sizeof(*index));
 	for (size_t i = 0; i < a->n; i++)
