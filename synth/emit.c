@@ -97,7 +97,7 @@ struct emitter *alloc_emitter(const char *directory, uint64_t spool_nbytes)
 {
 	struct emitter *e = calloc(1, sizeof(*e));
 	if (e)
-		spool_init(&e->payload, directory, spool_nbytes);
+		e->version = 1, spool_init(&e->payload, directory, spool_nbytes);
 	return e;
 }
 
@@ -366,7 +366,7 @@ static void build_sections(struct emitter *e, struct buffer section[AR_SECTIONS]
 enum brv_status emit_finish(struct emitter *e, int fd, uint64_t *nbytes, struct error *err)
 {
 	struct buffer section[AR_SECTIONS] = { { 0 } }, all = { 0 };
-	struct ar_prelude prelude = { .version = (uint16_t)MAX(e->version, 1u), .payload_nbytes = emit_payload_nbytes(e) };
+	struct ar_prelude prelude = { .version = (uint16_t)e->version, .payload_nbytes = emit_payload_nbytes(e) };
 	uint8_t head[AR_PRELUDE_NBYTES];
 
 	build_sections(e, section);

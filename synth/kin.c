@@ -40,12 +40,8 @@ void look_at(struct look *look, const void *words, size_t n, unsigned width)
 		for (unsigned k = 0; k < size; k++)
 			count[k][((const uint8_t *)words)[i * size + k]]++;
 	*look = (struct look){ { 0 } };
-	for (unsigned k = 0; k < size && seen; k++) {
-		double bits = 0;
-		for (unsigned s = 0; s < 256; s++)
-			bits += count[k][s] ? count[k][s] * (log2((double)seen) - log2i(count[k][s])) : 0;
-		look->bits[k] = (float)(bits / (double)seen);
-	}
+	for (unsigned k = 0; k < size && seen; k++)
+		look->bits[k] = (float)(ideal_bits(count[k], 256, (double)seen) / (double)seen);
 }
 
 /* Whether no program of the example has the same ops above its literals. */

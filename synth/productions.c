@@ -4,6 +4,7 @@
 #include "synth/productions.h"
 
 #include "synth/log2i.h"
+#include "synth/prior.h"
 
 #define LITERAL(n, o, ...) { .name = n, .op = o, .literal = true, __VA_ARGS__ }
 #define SPLIT(n, w, r, ...) { .name = n, .op = OP_MERGE, .width = w, .rotate = r, .field = { __VA_ARGS__ } }
@@ -83,6 +84,7 @@ const struct production productions[] = {
 	{ .name = "cut 8", .op = OP_CUT, .width = 1, .field = { 8 } },
 };
 const unsigned nproductions = ARRAY_LEN(productions);
+static_assert(ARRAY_LEN(productions) <= PRIOR_MAX_PRODUCTIONS, "a prior has room for all");
 
 bool production_fits(const struct production *p, const struct target *target, unsigned depth, unsigned max_depth)
 {
@@ -179,9 +181,7 @@ static double record_bits(const uint8_t *bytes, size_t n, unsigned period, const
 		for (size_t i = 0; i < records_seen; i++)
 			for (unsigned j = 0; j < run[k]; j++)
 				counts[bytes[i * period + at + j]]++;
-		const double sum = (double)(records_seen * run[k]);
-		for (unsigned s = 0; s < 256; s++)
-			bits += counts[s] ? counts[s] * (log2(sum) - log2i(counts[s])) : 0;
+		bits += ideal_bits(counts, 256, (double)(records_seen * run[k]));
 	}
 	return bits;
 }
@@ -257,14 +257,6 @@ static bool apply_split(unsigned index, struct targets *targets, struct expr *ex
 	return true;
 }
 
-static bool cut_field(unsigned index, struct targets *targets, struct expr *expr, unsigned at)
-{
-	if (!fill(targets, expr, at, OP_CUT, 0, 1, productions[index].field))
-		return false;
-	expr->node[at].choice = (uint8_t)index;
-	return true;
-}
-
 /* The production that a start stands for, for targets of this width. */
 static uint8_t start_choice(enum bc_op op, unsigned width)
 {
@@ -315,15 +307,13 @@ bool production_apply(unsigned index, struct targets *targets, struct expr *expr
 			ok = repeat_count(targets, t, &imm);
 		else if (ok && p->op == OP_CONCAT)
 			ok = concat_point(targets, t, &imm), nargs = 2;
-		else if (ok && p->op == OP_CUT)
-			return cut_field(index, targets, expr, at);
 		else if (ok && p->op == OP_WEAVE)
 			ok = weave_runs(targets, t, &imm, &nargs);
 		else if (ok && (p->op == OP_MAP_XOR || p->op == OP_MAP_ADD)) {
 			imm = get_word(t->words, word_nbytes(width), 0);
 			ok = imm != 0;
 		}
-		ok = ok && fill(targets, expr, at, p->op, imm, nargs, same);
+		ok = ok && fill(targets, expr, at, p->op, imm, nargs, p->op == OP_CUT ? p->field : same);
 	}
 	if (!ok) {
 		*expr = before;

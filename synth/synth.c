@@ -125,7 +125,6 @@ static enum brv_status code_stream(struct job *job, const struct source *source,
 
 	if (!search)
 		plan.limits.expansions = 1, plan.limits.closings = 0;
-
 	plan.model = cost_model(COST_SIZE, job->options->target);
 	plan.sample_words = BC_MAX_CHUNK_WORDS;
 	TRY(program_for(&plan, source, stream, NULL, NULL, NULL));

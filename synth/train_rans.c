@@ -158,10 +158,11 @@ bool rans_alphabet(unsigned width, unsigned log2_nb, const uint64_t *total, stru
 	if (present < 2)
 		return false;
 	a->escape = present > a->nb;
-	a->nsymbols = commonest_bytes(left, a->escape ? a->nb - 1 : present, a->byte);
-	/* Then what a pair drops is no commoner than what fills the tail. */
+	a->nsymbols = a->escape ? a->nb - 1 : present;
 	uint8_t ranked[RANS_MAX_SYMBOLS + TAIL];
 	const unsigned n = commonest_bytes(left, a->nsymbols + TAIL, ranked);
+	memcpy(a->byte, ranked, a->nsymbols);
+	/* Then what a pair drops is no commoner than what fills the tail. */
 	a->crowded = n == a->nsymbols + TAIL && left[ranked[n - 1]] * 8 >= left[ranked[a->nsymbols - 1]];
 	/* Room for an escape that rare symbols of a pair can use. */
 	if (!a->escape && a->nsymbols < a->nb)
