@@ -4,10 +4,10 @@
 #include "kernels/body.h"
 #include "common/by_size.h"
 
-#if defined(__AVX512VBMI2__)
+#if defined(KN_SET_avx512)
 #include "kernels/x86/scatter_avx512.h"
 #define SCATTER_GROUPS scatter512_groups
-#elif defined(__AVX2__) && defined(__BMI2__)
+#elif defined(KN_SET_avx2) && !defined(KN_SIMDE) /* pdep */
 #include "kernels/x86/scatter_avx2.h"
 #define SCATTER_GROUPS scatter256_groups
 #endif

@@ -8,7 +8,7 @@
 enum {
 	F_OSXSAVE = 1u << 0, F_AVX2 = 1u << 1, F_BMI = 1u << 2, F_AVX512F = 1u << 3, F_AVX512BW = 1u << 4, F_AVX512VL = 1u << 5,
 	F_AVX512DQ = 1u << 6, F_VBMI = 1u << 7, F_VBMI2 = 1u << 8, F_OS_AVX = 1u << 9, F_OS_AVX512 = 1u << 10, F_SLOW_AVX512 = 1u << 11,
-	F_FMA = 1u << 12, F_POPCNT = 1u << 13, F_LZCNT = 1u << 14, F_KNOWN = 1u << 31,
+	F_FMA = 1u << 12, F_POPCNT = 1u << 13, F_LZCNT = 1u << 14, F_INTEL = 1u << 15, F_KNOWN = 1u << 31,
 };
 
 static const struct { unsigned bit; const char *name; } names[] = {
@@ -36,10 +36,11 @@ static bool slow_avx512(void)
 
 static unsigned detect(void)
 {
-	unsigned a, b, c, d, found = F_KNOWN;
+	unsigned a, b, c, d, vendor, found = F_KNOWN;
 
-	if (__get_cpuid_max(0, NULL) < 7)
+	if (__get_cpuid_max(0, &vendor) < 7)
 		return found;
+	found |= vendor == signature_INTEL_ebx ? F_INTEL : 0;
 	__cpuid(1, a, b, c, d);
 	found |= c >> 12 & 1 ? F_FMA : 0;
 	found |= c >> 23 & 1 ? F_POPCNT : 0;
@@ -115,11 +116,7 @@ const char *kn_why_avx512(void)
 }
 
 /* Its permutes of two registers are three operations; so they are on all its cores that have VBMI. */
-static bool is_intel(void)
-{
-	unsigned a, b, c, d;
-	return __get_cpuid(0, &a, &b, &c, &d) && b == signature_INTEL_ebx;
-}
+static bool is_intel(void) { return features() & F_INTEL; }
 
 bool kn_supported_avx512i(void) { return kn_supported_avx512(); }
 
