@@ -160,7 +160,7 @@ static uint64_t two_of_four(size_t i, uint64_t *state)
 {
 	static const uint8_t group[] = { 3, 5, 6, 9, 10, 12 };
 	const uint64_t r = gen_random(state);
-	return group[i / 4 * 2654435761u >> 7 & 0xffff % 6] >> i % 4 & 1 ? 0x3f800000 | (r & 0x7fffff) : 0;
+	return group[(i / 4 * 2654435761u >> 7 & 0xffff) % 6] >> i % 4 & 1 ? 0x3f800000 | (r & 0x7fffff) : 0;
 }
 static uint64_t mostly_one(size_t i, uint64_t *state) { (void)i; const uint64_t r = gen_random(state); return r >> 40 & 7 ? 0x3f800000 : r & 0xffffff; }
 static uint64_t computed(size_t i, uint64_t *state) { (void)state; return bits_of((float)((int64_t)(i * i % 1511) - 755) * .37f); }
