@@ -15,6 +15,21 @@ static const struct bc_opinfo ops[256] = {
 
 const struct bc_opinfo *bc_opinfo(uint8_t code) { return ops[code].name ? &ops[code] : NULL; }
 
+unsigned bc_table_since(uint8_t kind)
+{
+	unsigned since = 0;
+	for (unsigned code = 0; code < ARRAY_LEN(ops); code++)
+		if (ops[code].name && ops[code].table == kind && kind != TABLE_NONE && (!since || ops[code].since < since))
+			since = ops[code].since;
+	return since;
+}
+
+bool bc_is_rans(uint8_t op)
+{
+	const unsigned table = bc_opinfo(op) ? ops[op].table : TABLE_NONE;
+	return table == TABLE_RANS || table == TABLE_WIDE || table == TABLE_ALIAS;
+}
+
 unsigned program_since(const struct bc_program *program)
 {
 	unsigned since = 1;
@@ -39,7 +54,7 @@ static bool width_fits(enum bc_widths rule, unsigned w, unsigned k, unsigned wid
 static enum brv_status check_operands(const struct bc_program *program, unsigned i, struct error *err)
 {
 	const struct bc_instr *in = &program->instr[i];
-	const bool is_rans = in->op == OP_LIT_RANS || in->op == OP_LIT_WIDE;
+	const bool is_rans = bc_is_rans(in->op);
 	uint64_t imm_limit = 1; /* exclusive; 0: any */
 	uint64_t sum = 0;
 

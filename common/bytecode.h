@@ -15,7 +15,8 @@ enum {
 	BC_MAX_ARGS = 16,          /* of an instruction */
 	BC_MAX_PROGRAMS = 65535,
 	BC_MAX_CHUNK_WORDS = 1 << 20,
-	BC_CARRY_NBYTES = 128,
+	BC_CARRY_NBYTES = 128,     /* of lit.rans and lit.wide */
+	BC_CARRY_MAX_NBYTES = 256, /* of any literal */
 	BC_MAX_INDEX_BITS = 20,    /* of the index of a lookup */
 };
 
@@ -30,7 +31,11 @@ enum bc_op {
 enum bc_words { WORDS_LEAF, WORDS_SAME, WORDS_SPLIT, WORDS_DIVIDE, WORDS_LESS1, WORDS_RUNS, WORDS_ROWS, WORDS_COUNT, WORDS_CUT };
 enum bc_widths { WIDTHS_LEAF, WIDTHS_SAME, WIDTHS_SUM, WIDTHS_INDEX, WIDTHS_MASK, WIDTHS_CUT };
 enum bc_payload { PAYLOAD_NONE, PAYLOAD_PACKED, PAYLOAD_FIRST, PAYLOAD_ITEM };
-enum bc_table { TABLE_NONE, TABLE_HUFF, TABLE_RANS, TABLE_WIDE };
+
+/* Kinds of tables, numbered as in an archive. */
+#define BC_TABLES(T) T(NONE) T(HUFF) T(RANS) T(WIDE) T(ALIAS)
+#define BC_TABLE_KIND(kind) TABLE_##kind,
+enum bc_table { BC_TABLES(BC_TABLE_KIND) TABLE_KINDS };
 
 /* A row of ops.def. */
 struct bc_opinfo {
@@ -41,6 +46,15 @@ struct bc_opinfo {
 
 /* NULL for a code that is no op. */
 const struct bc_opinfo *bc_opinfo(uint8_t code);
+
+/* Whether the op is a rANS literal: what may have the flag CARRY. */
+bool bc_is_rans(uint8_t op);
+
+/* Bytes that a carry of this op holds (docs/FORMAT.md, 5.4). */
+static inline size_t bc_carry_nbytes(uint8_t op) { return op == OP_LIT_ALIAS ? BC_CARRY_MAX_NBYTES : BC_CARRY_NBYTES; }
+
+/* The format version that brought a kind of table: that of the first op which takes it. 0: no op does. */
+unsigned bc_table_since(uint8_t kind);
 
 struct bc_instr {
 	uint8_t op, width, nargs, flags;
@@ -71,6 +85,12 @@ struct bc_rows {
 	uint64_t (*words_in)(const void *ctx, uint64_t set);
 	const void *ctx;
 };
+
+/* Bytes at the end of register i's packed words that a carry holds; 0: it is the target of none. */
+static inline size_t program_carried_nbytes(const struct bc_program *program, unsigned i)
+{
+	return program->carry_of[i] == 255 ? 0 : bc_carry_nbytes(program->instr[program->carry_of[i]].op);
+}
 
 /* The lowest format version that has all ops of a program. */
 unsigned program_since(const struct bc_program *program);

@@ -17,7 +17,7 @@
 #undef OP
 #undef FUSED
 bool KN(can_fuse)(enum kn_id id, const struct kn_args *shape);
-kn_enc_fn KN(enc_huff), KN(enc_rans), KN(enc_wide);
+kn_enc_fn KN(enc_huff), KN(enc_rans), KN(enc_wide), KN(enc_alias);
 #if defined(KN_SET_avx512) || defined(KN_SET_avx2)
 #define KN_HAS_PAST 1
 kn_past_fn KN(copy_past);

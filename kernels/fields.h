@@ -12,9 +12,9 @@
 enum {
 	FIELD_MAX = 3,
 	FIELD_BLOCK = 1024,             /* words of a block: all that is touched stays in the first-level cache */
-	/* Words that may wait: as many as BC_CARRY_NBYTES of 1-bit fields have, and a part of the group of 128 where they begin. */
-	FIELD_WAITING = BC_CARRY_NBYTES * 8 + KN_GROUP,
-	FIELD_WAITING_NBYTES = BC_CARRY_NBYTES + KN_GROUP * 8 + KN_PAD,
+	/* Words that may wait: as many as BC_CARRY_MAX_NBYTES of 1-bit fields have, and a part of the group of 128 where they begin. */
+	FIELD_WAITING = BC_CARRY_MAX_NBYTES * 8 + KN_GROUP,
+	FIELD_WAITING_NBYTES = BC_CARRY_MAX_NBYTES + KN_GROUP * 8 + KN_PAD,
 };
 
 /* The first word of those that wait, a multiple of 128; n rounded down if there is no carry among the fields. */
@@ -132,7 +132,7 @@ static inline void fields_join_waiting(const struct kn_args *a, size_t first, co
 		if (!field->carried)
 			continue;
 		memcpy(bytes, raw[f], field->pay_nbytes - from);
-		memcpy(bytes + (field->pay_nbytes - from), carry, BC_CARRY_NBYTES);
+		memcpy(bytes + (field->pay_nbytes - from), carry, packed_nbytes(a->n, field->width) - field->pay_nbytes);
 		raw[f] = bytes;
 	}
 	fields_any(a, (uint8_t *)a->dst + first * word_nbytes(a->width), coded, coded_size, base, raw, a->n - first);

@@ -90,7 +90,8 @@ const struct kn_set kn_set_hwy = {
 #undef FUSED
 	},
 	.can_fuse = kn_can_fuse_scalar,
-	.enc_huff = kn_enc_huff_scalar, .enc_rans = kn_enc_rans_scalar, .enc_wide = kn_enc_wide_scalar,
+	.enc = { [TABLE_HUFF] = kn_enc_huff_scalar, [TABLE_RANS] = kn_enc_rans_scalar, [TABLE_WIDE] = kn_enc_wide_scalar,
+		 [TABLE_ALIAS] = kn_enc_alias_scalar },
 	.class_costs = kn_class_costs_scalar,
 };
 #endif

@@ -13,13 +13,15 @@ enum {
 	KN_PAD = 256,           /* readable bytes that the caller guarantees after every payload and after every argument stream */
 	KN_MAX_ROWS = 8,        /* row classes */
 	KN_MAX_COLS = 16,       /* column classes of lit.wide */
-	RANS_MAX_COLS = 4,      /* column classes of lit.rans */
+	ALIAS_LANES = 128,
+	ALIAS_MAX_ENTRIES = 256, /* buckets of lit.alias, over the column classes */
+	RANS_MAX_COLS = 4,      /* column classes of lit.rans and lit.alias */
 	KN_CLASS_PAD = 256,     /* entries that a column-class array is extended by, cyclically */
 	KN_DRAIN_NBYTES = 4096,         /* a few times as many lines as the CPU writes at once, so that bursts are short */
 	KN_GROUP = 128,         /* words that share a row class */
 	RANS_LANES = 128,
 	WIDE_LANES = 64,
-	WIDE_BITS = 12,
+	WIDE_BITS = 12,         /* of probabilities, of lit.wide and lit.alias */
 	HUFF_BITS = 12,
 };
 
@@ -62,6 +64,32 @@ struct kn_wide {
 	uint32_t slot[];                /* kr * kc << WIDE_BITS */
 };
 
+/* lit.alias: what the position's bucket says, at index (column * nb + bucket) * 2 + (whether the position is the bucket's own symbol's). */
+struct kn_alias_cell {
+	uint16_t limit;                 /* positions (of all 4096, << 4) below it are the own symbol's; the same in both cells */
+	uint16_t freq;                  /* << 4 */
+	uint16_t add;                   /* rank = position + this, all << 4, mod 2^16 */
+	uint16_t value;                 /* the word, or the marker of the escape */
+};
+struct kn_alias_rows {
+	struct kn_alias_cell cell[ALIAS_MAX_ENTRIES][2];
+	/* The same for vectors, as arrays; below 64 entries repeated up to there. [0]: the alias, [1]: own. */
+	uint16_t limit[ALIAS_MAX_ENTRIES], freq[2][ALIAS_MAX_ENTRIES], add[ALIAS_MAX_ENTRIES], value[2][ALIAS_MAX_ENTRIES];
+	/* The alias's bucket (without the class) on top, below it the threshold in the bucket << 4. A bucket that its symbol fills is its own alias. */
+	uint16_t alias_limit[64];
+	/* And as planes of bytes. limit, add: by bucket; freq, value: by own symbol. alias includes column * nb. */
+	uint8_t alias[ALIAS_MAX_ENTRIES], limit_plane[2][ALIAS_MAX_ENTRIES], freq_plane[2][ALIAS_MAX_ENTRIES], add_plane[2][ALIAS_MAX_ENTRIES],
+		value_plane[2][ALIAS_MAX_ENTRIES];
+};
+struct kn_alias {
+	uint8_t log2_nb, width, kr, kc;
+	bool has_escape;
+	uint16_t nsym;                  /* the escape, if any, is nsym - 1 */
+	uint16_t marker;                /* a word that is no symbol's: what stands for the escape */
+	uint16_t value[ALIAS_MAX_ENTRIES];
+	struct kn_alias_rows row[];     /* kr */
+};
+
 /* A table as kernels read it, allocated as far as its kind needs. Made by table_expand() from its body in the archive; freed with free(). */
 struct kn_table {
 	enum bc_table kind;
@@ -69,18 +97,25 @@ struct kn_table {
 		struct kn_huff huff;
 		struct kn_rans rans;
 		struct kn_wide wide;
+		struct kn_alias alias;
 	};
 };
 
 /* Checks the body of a table (docs/FORMAT.md, 6) and expands it. BRV_DAMAGED, BRV_VERSION (unknown kind) or BRV_MEMORY. */
 enum brv_status table_expand(uint8_t kind, struct span body, struct kn_table **out, struct error *err);
 
+/* Row and column classes of a table, and the logarithm of what its kernel wants column classes multiplied by. */
+struct kn_table_shape {
+	uint8_t kr, kc, log2_nb;
+};
+struct kn_table_shape table_shape(const struct kn_table *table);
+
 /* Bytes that table_expand() will allocate for this body; 0 if it cannot be valid. */
 size_t table_expanded_nbytes(uint8_t kind, struct span body);
 
 /* A field of a fused merge, lowest first: packed words straight from the payload. */
 struct kn_field {
-	const uint8_t *pay;             /* packed words; the last BC_CARRY_NBYTES are missing if it is the carry's target */
+	const uint8_t *pay;             /* packed words; the last bc_carry_nbytes() are missing if it is the carry's target */
 	size_t pay_nbytes;
 	uint8_t width;
 	bool carried;
@@ -107,10 +142,10 @@ struct kn_args {
 	const struct kn_table *table;
 	/* Classes; row_class NULL: all 0. Word i of dst is word first + i of its stream. */
 	const uint8_t *row_class;       /* by row */
-	const uint8_t *col_class;       /* by column, extended cyclically by KN_CLASS_PAD; for lit.rans already times nb */
+	const uint8_t *col_class;       /* by column, extended cyclically by KN_CLASS_PAD; for lit.rans and lit.alias already times nb */
 	size_t row_words;               /* G; 0 without classes */
 	size_t first;
-	uint8_t *carry;                 /* receives BC_CARRY_NBYTES, or NULL: then final states must be the lowest */
+	uint8_t *carry;                 /* receives bc_carry_nbytes(op), or NULL: then final states must be the lowest */
 	uint8_t *scratch;               /* for escapes: n * 2 + KN_PAD bytes */
 	/* Fused merges: raw fields below the coded one, and the rotation of the whole. */
 	const struct kn_field *field;
@@ -134,8 +169,8 @@ enum kn_id {
 
 /* Encoders give the same bytes in every set. They append the item (without its u32 length) to dst and return its size.
  * src: n words of the table's width; what lit.rans's table cannot say becomes an escape or a patch. 0 is returned if a word cannot be coded: lit.huff
- * without a code for it, lit.wide without an escape.
- * dst holds kn_encode_bound(n) bytes. carry: BC_CARRY_NBYTES to hide, or NULL. */
+ * without a code for it, lit.wide and lit.alias without an escape.
+ * dst holds kn_encode_bound(n) bytes. carry: bc_carry_nbytes() to hide, or NULL. */
 struct kn_enc_args {
 	uint8_t *dst;
 	const void *src;
@@ -175,10 +210,16 @@ struct kn_set {
 	kn_fn *fused[KN_FUSED_COUNT];
 	/* Whether a fused kernel is faster than the ops apart; fields, widths, rotation and table of shape are set. */
 	bool (*can_fuse)(enum kn_id id, const struct kn_args *shape);
-	kn_enc_fn *enc_huff, *enc_rans, *enc_wide;
+	kn_enc_fn *enc[TABLE_KINDS];            /* by the kind of table */
 	kn_past_fn *copy_past;                  /* NULL: no such stores */
 	kn_class_fn *class_costs;
 };
+
+/* The fused merge under a rANS literal. */
+static inline enum kn_id kn_merge_of(uint8_t op)
+{
+	return op == OP_LIT_RANS ? KN_FUSED_RANS_MERGE : op == OP_LIT_WIDE ? KN_FUSED_WIDE_MERGE : KN_FUSED_ALIAS_MERGE;
+}
 
 /* All sets that this build has, reference first, NULL at the end. */
 extern const struct kn_set *const kn_sets[];

@@ -12,7 +12,7 @@
 #include "common/ops.def"
 #undef OP
 #undef FUSED
-kn_enc_fn kn_enc_huff_avx512, kn_enc_rans_avx512, kn_enc_wide_avx512;
+kn_enc_fn kn_enc_huff_avx512, kn_enc_rans_avx512, kn_enc_wide_avx512, kn_enc_alias_avx512;
 kn_past_fn kn_copy_past_avx512;
 kn_class_fn kn_class_costs_avx512;
 #define KN_REST(kernel) kn_##kernel##_avx512
@@ -46,7 +46,7 @@ const struct kn_set KN(set) = {
 #undef FUSED
 	},
 	.can_fuse = KN(can_fuse),
-	.enc_huff = KN_REST(enc_huff), .enc_rans = KN_REST(enc_rans), .enc_wide = KN_REST(enc_wide),
+	.enc = { [TABLE_HUFF] = KN_REST(enc_huff), [TABLE_RANS] = KN_REST(enc_rans), [TABLE_WIDE] = KN_REST(enc_wide), [TABLE_ALIAS] = KN_REST(enc_alias) },
 #ifdef KN_HAS_PAST
 	.copy_past = KN_REST(copy_past),
 #endif

@@ -4,27 +4,9 @@
 #include <stdlib.h>
 
 #include "common/archive.h"
-#include "kernels/kernel.h"
+#include "kernels/table_bits.h"
 
 enum { RANS_HEAD_NBYTES = 8, RANS_TAIL_NBYTES = 15 };
-
-/* A string of bits, least significant bit of each byte first. */
-struct bits {
-	struct cursor bytes;
-	uint64_t held;
-	unsigned count;
-};
-
-static unsigned take_bits(struct bits *bits, unsigned n)
-{
-	while (bits->count < n) {
-		bits->held |= (uint64_t)cursor_u8(&bits->bytes) << bits->count;
-		bits->count += 8;
-	}
-	unsigned value = (unsigned)(bits->held & mask_bits(n));
-	bits->held >>= n, bits->count -= n;
-	return value;
-}
 
 /* Canonical codes from lengths; false unless they fill the code space exactly. */
 static bool assign_codes(struct kn_huff *huff)
@@ -176,20 +158,14 @@ static enum brv_status expand_wide(struct span body, struct kn_wide *wide, struc
 {
 	struct bits bits = { .bytes = { body.ptr, body.ptr + body.nbytes, false } };
 	struct cursor *c = &bits.bytes;
-	uint64_t value = 0;
 
 	wide->width = cursor_u8(c), wide->kr = cursor_u8(c), wide->kc = cursor_u8(c);
 	const unsigned escape = cursor_u8(c);
 	wide->has_escape = escape == 1, wide->nsym = (uint16_t)(cursor_u8(c) + 1);
 	if (c->bad || wide->width < 1 || wide->width > 16 || escape > 1 || wide->nsym < 2)
 		return fail(err, BRV_DAMAGED, "a wide table's head is out of range");
-	for (unsigned j = 0; j + escape < wide->nsym; j++) {
-		const uint64_t gap = cursor_varint(c);
-		value = j ? value + MIN(gap, 65536) + 1 : gap;
-		if (value > mask_bits(wide->width))
-			return fail(err, BRV_DAMAGED, "a wide table's value is out of range");
-		wide->value[j] = (uint16_t)value;
-	}
+	if (!take_values(c, wide->nsym - escape, wide->width, wide->value))
+		return fail(err, BRV_DAMAGED, "a wide table's value is out of range");
 	for (unsigned pair = 0; pair < (unsigned)wide->kr * wide->kc; pair++) {
 		uint32_t *slot = wide->slot + ((size_t)pair << WIDE_BITS);
 		unsigned sum = 0;
@@ -212,7 +188,7 @@ static enum brv_status expand_wide(struct span body, struct kn_wide *wide, struc
 	return BRV_OK;
 }
 
-/* Class pairs of a rANS or wide table, whose heads have them at `at`; 0: out of range. Column classes are a power of 2. */
+/* Class pairs of a rANS, wide or alias table, whose heads have them at `at`; 0: out of range. Column classes are a power of 2. */
 static size_t pairs_of(struct span body, unsigned at, unsigned max_kc)
 {
 	if (body.nbytes < at + 2u)
@@ -234,6 +210,9 @@ size_t table_expanded_nbytes(uint8_t kind, struct span body)
 	case TABLE_WIDE:
 		pairs = pairs_of(body, 1, KN_MAX_COLS);
 		return pairs ? offsetof(struct kn_table, wide.slot) + (pairs << WIDE_BITS) * sizeof(uint32_t) : 0;
+	case TABLE_ALIAS:
+		pairs = pairs_of(body, 2, RANS_MAX_COLS);
+		return pairs ? offsetof(struct kn_table, alias.row) + body.ptr[2] * sizeof(struct kn_alias_rows) : 0;
 	default:
 		return 0;
 	}
@@ -244,7 +223,7 @@ enum brv_status table_expand(uint8_t kind, struct span body, struct kn_table **o
 	const size_t nbytes = table_expanded_nbytes(kind, body);
 
 	*out = NULL;
-	if (kind < TABLE_HUFF || kind > TABLE_WIDE)
+	if (kind < TABLE_HUFF || kind >= TABLE_KINDS)
 		return fail(err, BRV_VERSION, "unknown kind of table %u", kind);
 	if (!nbytes)
 		return fail(err, BRV_DAMAGED, "a table of %zu bytes", body.nbytes);
@@ -253,11 +232,22 @@ enum brv_status table_expand(uint8_t kind, struct span body, struct kn_table **o
 		return fail(err, BRV_MEMORY, "no memory for a table of %zu bytes", nbytes);
 	table->kind = kind;
 	enum brv_status status = kind == TABLE_HUFF ? expand_huff(body, &table->huff, err) :
-				 kind == TABLE_RANS ? expand_rans(body, &table->rans, err) : expand_wide(body, &table->wide, err);
+				 kind == TABLE_RANS ? expand_rans(body, &table->rans, err) :
+				 kind == TABLE_WIDE ? expand_wide(body, &table->wide, err) : table_expand_alias(body, &table->alias, err);
 	if (status != BRV_OK) {
 		free(table);
 		return status;
 	}
 	*out = table;
 	return BRV_OK;
+}
+
+struct kn_table_shape table_shape(const struct kn_table *table)
+{
+	switch (table->kind) {
+	case TABLE_RANS: return (struct kn_table_shape){ table->rans.kr, table->rans.kc, table->rans.log2_nb };
+	case TABLE_WIDE: return (struct kn_table_shape){ table->wide.kr, table->wide.kc, 0 };
+	case TABLE_ALIAS: return (struct kn_table_shape){ table->alias.kr, table->alias.kc, table->alias.log2_nb };
+	default: return (struct kn_table_shape){ 1, 1, 0 };
+	}
 }

@@ -32,6 +32,14 @@ static const struct form {
 	{ "A4 -> FP32", 32, 1, 8, { 24 }, OP_LIT_RANS, 4, true },
 	{ "A4 -> FP8", 8, 0, 6, { 2 }, OP_LIT_RANS, 6, true },
 	{ "wide -> BF16", 16, 0, 11, { 5 }, OP_LIT_WIDE, 0, true },
+	{ "alias -> BF16", 16, 1, 9, { 7 }, OP_LIT_ALIAS, 5, false },
+	{ "alias32x4 -> BF16", 16, 1, 9, { 7 }, OP_LIT_ALIAS, 5, true },
+	{ "alias64 -> BF16", 16, 1, 9, { 7 }, OP_LIT_ALIAS, 6, false },
+	{ "alias64x4 -> BF16", 16, 1, 9, { 7 }, OP_LIT_ALIAS, 6, true },
+	{ "alias64x4 -> FP16", 16, 0, 7, { 8, 1 }, OP_LIT_ALIAS, 6, true },
+	{ "alias16x4 -> FP32", 32, 1, 8, { 24 }, OP_LIT_ALIAS, 4, true },
+	{ "alias64x4 -> FP8", 8, 0, 6, { 2 }, OP_LIT_ALIAS, 6, true },
+	{ "alias256 -> bytes", 8, 0, 8, { 0 }, OP_LIT_ALIAS, 8, false },
 	{ "wide -> bytes", 8, 0, 8, { 0 }, OP_LIT_WIDE, 0, true },
 	{ "huff -> BF16", 16, 1, 8, { 8 }, OP_LIT_HUFF, 0, false },
 	{ "merge 8,8", 16, 0, 0, { 8, 8 }, OP_MERGE, 0, false },
@@ -133,14 +141,13 @@ static bool encode_form(struct bench *b, const struct form *f, const struct kn_s
 	}
 	if (ok)
 		classes_count(&b->classes, f->classed, f->classed, symbol, f->coded, CHUNK, 0, counts);
-	ok = ok && (f->op == OP_LIT_HUFF ? train_huff(f->coded, counts, &body) :
-		    f->op == OP_LIT_RANS ? train_rans(f->coded, f->log2_nb, kr, kc, counts, &body) : train_wide(f->coded, kr, kc, counts, &body));
+	ok = ok && train_table(f->op, f->coded, f->log2_nb, kr, kc, counts, &body);
 	ok = ok && table_expand(bc_opinfo(f->op)->table, (struct span){ body.data, body.nbytes }, &c->table, NULL) == BRV_OK;
 	if (ok) {
 		const struct kn_enc_args args = { .dst = b->pay + c->nbytes, .src = symbol, .n = CHUNK, .table = c->table,
 						  .row_class = f->classed ? b->classes.row : NULL, .col_class = f->classed ? b->classes.col : NULL,
 						  .row_words = f->classed ? COLUMNS : 0, .scratch = scratch };
-		kn_enc_fn *encode = f->op == OP_LIT_HUFF ? set->enc_huff : f->op == OP_LIT_RANS ? set->enc_rans : set->enc_wide;
+		kn_enc_fn *encode = set->enc[c->table->kind];
 		c->item_at = c->nbytes;
 		*seconds = INFINITY;
 		for (unsigned r = 0; r < ENCODE_REPEATS; r++) { /* the quickest counts, as in time_l2() */
@@ -167,10 +174,10 @@ static bool decode_form(const struct bench *b, const struct kn_set *set, const s
 			     .table = c->table, .scratch = scratch, .field = field, .rotate = f->rotate, .coded_width = f->coded };
 
 	if (f->classed)
-		a.row_class = b->classes.row, a.col_class = f->op == OP_LIT_RANS ? b->scaled : b->classes.col, a.row_words = COLUMNS;
+		a.row_class = b->classes.row, a.col_class = f->log2_nb ? b->scaled : b->classes.col, a.row_words = COLUMNS;
 	for (; a.nfield < 2 && f->raw[a.nfield]; a.nfield++)
 		field[a.nfield] = (struct kn_field){ pay + c->raw_at[a.nfield], c->raw_nbytes[a.nfield], f->raw[a.nfield], false };
-	const enum kn_id id = f->op == OP_LIT_RANS ? KN_FUSED_RANS_MERGE : KN_FUSED_WIDE_MERGE;
+	const enum kn_id id = kn_merge_of(f->op);
 	if (f->op != OP_LIT_HUFF && a.nfield && set->can_fuse(id, &a))
 		return set->fused[id](&a);
 	/* The op alone, then the merge and the rotation, as the executor does without a fused kernel. */
@@ -296,7 +303,7 @@ static void bench_form(struct bench *b, const struct kn_set *set, const struct f
 		time_l2(b, set, f, NULL, scratch);
 		return;
 	}
-	for (size_t i = 0; f->op == OP_LIT_RANS && i < COLUMNS + KN_CLASS_PAD; i++)
+	for (size_t i = 0; i < COLUMNS + KN_CLASS_PAD; i++)
 		b->scaled[i] = (uint8_t)(b->classes.col[i] << f->log2_nb);
 	if (!encode_form(b, f, set, &c, &seconds, scratch)) {
 		fprintf(stderr, "bench_kernels: %s: cannot be encoded\n", f->name);

@@ -218,11 +218,11 @@ static enum brv_status set_operand(struct decoder *decoder, const struct stream 
 	TRY(hold_table(decoder, (uint32_t)table, &operand->table, err));
 	if (!(instr->flags & BC_CLASSED))
 		return BRV_OK;
-	bool rans = operand->table->kind == TABLE_RANS;
-	if ((rans ? operand->table->rans.kr : operand->table->wide.kr) > 1)
+	const struct kn_table_shape shape = table_shape(operand->table);
+	if (shape.kr > 1)
 		TRY(rows_get(decoder->archive, stream, &operand->row_class, err));
-	if ((rans ? operand->table->rans.kc : operand->table->wide.kc) > 1)
-		TRY(columns_get(decoder->archive, stream, rans ? operand->table->rans.log2_nb : 0, &operand->col_class, err));
+	if (shape.kc > 1)
+		TRY(columns_get(decoder->archive, stream, shape.log2_nb, &operand->col_class, err));
 	return BRV_OK;
 }
 

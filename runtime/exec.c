@@ -32,9 +32,9 @@ static bool fixed_nbytes(const struct exec *exec, unsigned i, uint64_t *nbytes)
 		*nbytes = packed_nbytes(exec->nwords[i], instr->width);
 		if (program->carry_of[i] == PLAN_NONE)
 			break;
-		if (*nbytes < BC_CARRY_NBYTES || exec->nwords[program->carry_of[i]] == 0)
+		if (*nbytes < program_carried_nbytes(program, i) || exec->nwords[program->carry_of[i]] == 0)
 			return false;
-		*nbytes -= BC_CARRY_NBYTES;
+		*nbytes -= program_carried_nbytes(program, i);
 		break;
 	}
 	return true;
@@ -84,7 +84,7 @@ struct run {
 	void *dst;                      /* of the root */
 	const void *reg[BC_MAX_INSTR];
 	uint64_t rounded;
-	uint8_t carry[BC_MAX_INSTR][BC_CARRY_NBYTES]; /* by carrying register; untouched unless there is one */
+	uint8_t carry[BC_MAX_INSTR][BC_CARRY_MAX_NBYTES]; /* by carrying register; untouched unless there is one */
 };
 
 static uint8_t *in_arena(const struct run *run, struct place place)
@@ -127,17 +127,18 @@ static void set_args(struct run *run, unsigned i, struct kn_args *args)
 static bool carry_is_good(const struct run *run, unsigned i)
 {
 	const struct bc_instr *instr = &run->exec->program->instr[i];
-	return !(instr->flags & BC_CARRY) || filled_with_0(run->exec, instr->aux, run->carry[i][BC_CARRY_NBYTES - 1]);
+	return !(instr->flags & BC_CARRY) || filled_with_0(run->exec, instr->aux, run->carry[i][bc_carry_nbytes(instr->op) - 1]);
 }
 
 /* The packed words of a lit.raw whose last bytes came out of the carrying literal. */
 static void complete_packed(struct run *run, unsigned i, struct kn_args *args)
 {
 	uint8_t *packed = in_arena(run, run->exec->plan->unpacked);
+	const size_t carried = program_carried_nbytes(run->exec->program, i);
 	memcpy(packed, args->pay, args->pay_nbytes);
-	memcpy(packed + args->pay_nbytes, run->carry[run->exec->program->carry_of[i]], BC_CARRY_NBYTES);
+	memcpy(packed + args->pay_nbytes, run->carry[run->exec->program->carry_of[i]], carried);
 	args->pay = packed;
-	args->pay_nbytes += BC_CARRY_NBYTES;
+	args->pay_nbytes += carried;
 }
 
 static enum brv_status run_ref(struct run *run, unsigned i)
@@ -184,7 +185,7 @@ static enum brv_status run_fused(struct run *run, unsigned merge, unsigned *done
 	const struct exec *exec = run->exec;
 	const struct bc_program *program = exec->program;
 	unsigned coded = merge - 1, first = merge - program->instr[merge].nargs, parent = program->parent[merge];
-	enum kn_id id = program->instr[coded].op == OP_LIT_RANS ? KN_FUSED_RANS_MERGE : KN_FUSED_WIDE_MERGE;
+	enum kn_id id = kn_merge_of(program->instr[coded].op);
 	struct kn_field field[3];
 	struct kn_args args;
 

@@ -21,7 +21,7 @@ struct lazy_table {
 };
 
 /* Forms of a class stream: plain, then times 16, 32 and 64 (buckets of a rANS table), which only columns have. */
-enum { CLASS_FORMS = 4, CLASS_PLAIN = 0 };
+enum { CLASS_FORMS = 5, CLASS_PLAIN = 0 };
 
 struct lazy {
 	pthread_mutex_t lock;           /* of the tables */

@@ -79,7 +79,7 @@ static bool is_fusable(const struct bc_program *program, unsigned merge)
 		return false;
 	unsigned first = merge - instr->nargs, coded = merge - 1;
 	const struct bc_instr *top = &program->instr[coded];
-	if (program->arg[program->arg_at[merge]] != first || (top->op != OP_LIT_RANS && top->op != OP_LIT_WIDE))
+	if (program->arg[program->arg_at[merge]] != first || !bc_is_rans(top->op))
 		return false;
 	if (is_carrier(top) && top->aux < first)
 		return false;

@@ -133,7 +133,8 @@ static void put_class_stream(struct text_out *out, const struct view *view, uint
 /* Tables that the tensor's chunks name, each once. `seen`: a bit for each table, all 0. */
 static void put_tables(struct text_out *out, const struct view *view, const struct stream *stream, uint8_t *seen)
 {
-	static const char *const kinds[] = { "", "HUFF", "RANS", "WIDE" };
+#define NAME(kind) #kind,
+	static const char *const kinds[TABLE_KINDS] = { BC_TABLES(NAME) };
 	for (uint64_t k = 0; k < stream->nchunks; k++) {
 		const struct chunk *chunk = &view->chunk[stream->chunk_at + k];
 		unsigned ntables = chunk_program(view, stream, chunk)->ntables;

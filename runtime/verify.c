@@ -35,7 +35,7 @@ static unsigned bits_of(unsigned value)
 	return n;
 }
 
-/* Column classes of lit.rans: 1, 2 or 4; of lit.wide: up to 16. */
+/* Column classes of lit.rans and lit.alias: 1, 2 or 4; of lit.wide: up to 16. */
 static bool classes_ok(uint8_t kr, uint8_t kc, uint8_t max_kc)
 {
 	return kr >= 1 && kr <= KN_MAX_ROWS && kc >= 1 && kc <= max_kc && !(kc & (kc - 1));
@@ -62,9 +62,16 @@ static enum brv_status verify_table(const struct verifier *v, uint32_t i)
 		if (ok)
 			*head = (struct table_head){ body.ptr[0], body.ptr[1], body.ptr[2] };
 		break;
+	case TABLE_ALIAS:
+		ok = body.nbytes >= 6 && body.ptr[0] >= 4 && body.ptr[0] <= 8 && (unsigned)body.ptr[3] << body.ptr[0] <= ALIAS_MAX_ENTRIES;
+		if (ok)
+			*head = (struct table_head){ body.ptr[1], body.ptr[2], body.ptr[3] };
+		break;
 	default: return fail(v->err, BRV_VERSION, "table %u has the unknown kind %u", i, v->view->table[i].kind);
 	}
-	const uint8_t max_kc = v->view->table[i].kind == TABLE_RANS ? RANS_MAX_COLS : KN_MAX_COLS;
+	if (bc_table_since(v->view->table[i].kind) > v->view->prelude.version)
+		return fail(v->err, BRV_DAMAGED, "table %u is of a kind that format version %u has not", i, v->view->prelude.version);
+	const uint8_t max_kc = v->view->table[i].kind == TABLE_WIDE ? KN_MAX_COLS : RANS_MAX_COLS;
 	return ok && classes_ok(head->kr, head->kc, max_kc) ? BRV_OK : fail(v->err, BRV_DAMAGED, "table %u is damaged", i);
 }
 

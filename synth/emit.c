@@ -336,7 +336,7 @@ static void store_section(struct buffer *plain, struct buffer *out, uint64_t *fo
 		const size_t bound = kn_encode_bound(plain->nbytes), head = coded.nbytes;
 		uint8_t *scratch = malloc(bound), *dst = buffer_grow(&coded, bound);
 		const struct kn_enc_args args = { .dst = dst, .src = plain->data, .n = plain->nbytes, .table = table, .scratch = scratch };
-		size_t nbytes = dst && scratch ? set->enc_huff(&args) : 0;
+		size_t nbytes = dst && scratch ? set->enc[TABLE_HUFF](&args) : 0;
 		coded.nbytes = head + nbytes;
 		if (nbytes && coded.nbytes < plain->nbytes)
 			*form = AR_FORM_HUFF;

@@ -127,16 +127,16 @@ static void put_pack_item(struct buffer *buffer, const void *words, size_t n, un
 	put_packed(buffer, words, n, width, low, bits);
 }
 
-/* The last 128 bytes of the packed words of a register. */
-static void carry_bytes(const struct job *job, unsigned reg, uint8_t out[BC_CARRY_NBYTES])
+/* The last nbytes bytes of the packed words of a register. */
+static void carry_bytes(const struct job *job, unsigned reg, size_t nbytes, uint8_t *out)
 {
 	const unsigned width = job->variant->program.instr[reg].width;
 	/* Enough words, from a multiple of 8 on so that they begin at a byte. */
-	const size_t n = job->n[reg], enough = 8 * BC_CARRY_NBYTES / width + 9, from = n > enough ? (n - enough) / 8 * 8 : 0;
-	uint8_t packed[3 * BC_CARRY_NBYTES + PACK_PAD];
+	const size_t n = job->n[reg], enough = 8 * nbytes / width + 9, from = n > enough ? (n - enough) / 8 * 8 : 0;
+	uint8_t packed[3 * BC_CARRY_MAX_NBYTES + PACK_PAD];
 
 	pack_words(packed, (const uint8_t *)job->at[reg] + from * word_nbytes(width), n - from, width, 0, width);
-	memcpy(out, packed + packed_nbytes(n - from, width) - BC_CARRY_NBYTES, BC_CARRY_NBYTES);
+	memcpy(out, packed + packed_nbytes(n - from, width) - nbytes, nbytes);
 }
 
 static bool put_table_item(struct encoder *encoder, const struct job *job, const struct kn_set *set, unsigned i)
@@ -145,20 +145,19 @@ static bool put_table_item(struct encoder *encoder, const struct job *job, const
 	const struct classes *c = &job->stream->classes;
 	const bool classed = instr->flags & BC_CLASSED;
 	const size_t bound = kn_encode_bound(job->n[i]), from = encoder->payload.nbytes;
-	uint8_t carry[BC_CARRY_NBYTES];
+	uint8_t carry[BC_CARRY_MAX_NBYTES];
 	uint8_t *dst = buffer_grow(&encoder->payload, 4 + bound);
 	size_t nbytes = 0;
 
 	if (instr->flags & BC_CARRY)
-		carry_bytes(job, instr->aux, carry);
+		carry_bytes(job, instr->aux, bc_carry_nbytes(instr->op), carry);
 	if (dst && reserve(&encoder->scratch, &encoder->scratch_nbytes, bound)) {
 		const struct kn_enc_args args = {
 			.dst = dst + 4, .src = job->at[i], .n = job->n[i], .table = job->stream->table[job->variant->table[i]],
 			.row_class = classed ? c->row : NULL, .col_class = classed ? c->col : NULL, .row_words = classed ? c->row_words : 0,
 			.first = job->first, .carry = instr->flags & BC_CARRY ? carry : NULL, .scratch = encoder->scratch,
 		};
-		kn_enc_fn *encode = instr->op == OP_LIT_HUFF ? set->enc_huff : instr->op == OP_LIT_RANS ? set->enc_rans : set->enc_wide;
-		nbytes = encode(&args);
+		nbytes = set->enc[bc_opinfo(instr->op)->table](&args);
 		store_u32(dst, (uint32_t)nbytes);
 		encoder->payload.nbytes = from + 4 + nbytes;
 	}
@@ -176,8 +175,7 @@ static bool put_instr(struct encoder *encoder, const struct job *job, const stru
 	switch (bc_opinfo(instr->op)->payload) {
 	case PAYLOAD_PACKED:
 		put_packed(&encoder->payload, job->at[i], job->n[i], instr->width, 0, instr->width);
-		if (program->carry_of[i] != 255)
-			encoder->payload.nbytes -= BC_CARRY_NBYTES;
+		encoder->payload.nbytes -= program_carried_nbytes(program, i);
 		return true;
 	case PAYLOAD_FIRST:
 		buffer_put(&encoder->payload, job->at[i], (instr->width + 7) / 8);
@@ -192,13 +190,13 @@ static bool put_instr(struct encoder *encoder, const struct job *job, const stru
 	}
 }
 
-/* Whether every carry of the variant finds its 128 bytes in a chunk like this. */
+/* Whether every carry of the variant finds its bytes in a chunk like this. */
 static bool carries_fit(const struct job *job)
 {
 	const struct bc_program *program = &job->variant->program;
 
 	for (unsigned i = 0; i < program->ninstr; i++)
-		if (program->carry_of[i] != 255 && (packed_nbytes(job->n[i], program->instr[i].width) < BC_CARRY_NBYTES || !job->n[program->carry_of[i]]))
+		if (program->carry_of[i] != 255 && (packed_nbytes(job->n[i], program->instr[i].width) < program_carried_nbytes(program, i) || !job->n[program->carry_of[i]]))
 			return false;
 	return true;
 }

@@ -7,7 +7,7 @@
 #include "synth/log2i.h"
 #include "synth/quantise.h"
 
-enum { RANS_TOTAL = 256, ROUNDED_UP = 4, WIDE_TOTAL = 1 << WIDE_BITS };
+enum { RANS_TOTAL = 256, ROUNDED_UP = 4, WIDE_TOTAL = 1 << WIDE_BITS, WIDE_TABLE_SYMBOLS = 256 };
 enum { NIBBLE_BITS = 4, LITERAL_BITS = 8 };     /* of an escape, beside its code: and of one that the tail has not got */
 static const double patch_bits = 56;            /* a patch, and the symbol it replaces */
 
@@ -24,10 +24,10 @@ bool estimator_make(struct estimator *out, unsigned width, const uint32_t *count
 	out->rans = rans_alphabet(width, 6, total, &out->alphabet);
 	for (size_t v = 0; out->rans && v < MIN(256u, symbols); v++)
 		out->window[v] = total[(out->alphabet.base + v) & (symbols - 1)];
-	out->nvalues = wide_values(width, total, out->value, &out->wide_escape);
+	out->nvalues = wide_values(width, WIDE_TABLE_SYMBOLS, total, out->value, &out->wide_escape);
 	out->wide = out->nvalues >= 2;
 	for (unsigned i = 0; i < out->nvalues; i++)
-		out->values_nbytes += i && out->value[i] - out->value[i - 1] > 128 ? 2 : 1;
+		out->total[i] = total[out->value[i]], out->values_nbytes += i && out->value[i] - out->value[i - 1] > 128 ? 2 : 1;
 	free(total);
 	return true;
 }
@@ -97,35 +97,84 @@ double estimate_rans(const struct estimator *e, unsigned log2_nb, size_t pairs, 
 	return bits;
 }
 
-double estimate_wide(const struct estimator *e, size_t pairs, const uint32_t *counts, double *body_nbytes)
+/* Bits that say a frequency in a table: how many it has in 4 bits, or, in steps, by the difference to the one before (docs/FORMAT.md, 6.3 and 6.4). */
+static unsigned frequency_bits(unsigned f, bool steps, unsigned *before)
 {
-	const unsigned symbols = 1u << e->width;
-	uint64_t table_bits = 0;
+	const unsigned k = f ? 32 - (unsigned)__builtin_clz(f) : 0, step = k > *before ? k - *before : *before - k;
+
+	*before = k;
+	return (steps ? step + 1 + (step > 0) : 4) + (k ? k - 1 : 0);
+}
+
+/* With n values that have a symbol, and an escape or none. */
+static double estimate_values(unsigned width, const uint16_t *value, unsigned n, bool escape, bool steps, size_t pairs, const uint32_t *counts,
+			      uint64_t *table_bits)
+{
+	const unsigned symbols = 1u << width;
 	double bits = 0;
 
-	if (!e->wide)
-		return HUGE_VAL;
+	*table_bits = 0;
 	for (size_t p = 0; p < pairs; p++, counts += symbols) {
 		const double all = (double)sum_of(counts, symbols), scale = all > 0 ? WIDE_TOTAL / all : 0;
 		double rest = all;
-		unsigned sum = 0;
-		for (unsigned i = 0; i < e->nvalues; i++) {
-			const uint32_t c = counts[e->value[i]];
-			table_bits += 4;
-			if (!c)
-				continue;
-			const unsigned f = rounded(c, scale);
-			bits -= c * log2i(f), sum += f, rest -= c;
-			table_bits += 31 - (unsigned)__builtin_clz(f);
+		unsigned sum = 0, before = 0;
+		for (unsigned i = 0; i < n; i++) {
+			const uint32_t c = counts[value[i]];
+			const unsigned f = c ? rounded(c, scale) : 0;
+			*table_bits += frequency_bits(f, steps, &before);
+			if (c)
+				bits -= c * log2i(f), sum += f, rest -= c;
 		}
-		if (e->wide_escape) {
+		if (escape) {
 			const unsigned f = rounded(rest, scale);
-			bits += rest * ((e->width <= 8 ? 8 : 16) - log2i(f)), sum += f;
-			table_bits += 4 + 31 - (unsigned)__builtin_clz(f);
+			bits += rest * ((width <= 8 ? 8 : 16) - log2i(f)), sum += f;
+			*table_bits += frequency_bits(f, steps, &before);
 		}
 		if (all > 0)
 			bits += all * log2i(sum);
 	}
-	*body_nbytes = 5 + e->values_nbytes + (double)table_bits / 8;
 	return bits;
+}
+
+double estimate_wide(const struct estimator *e, size_t pairs, const uint32_t *counts, double *body_nbytes)
+{
+	uint64_t body_bits;
+
+	if (!e->wide)
+		return HUGE_VAL;
+	const double bits = estimate_values(e->width, e->value, e->nvalues, e->wide_escape, false, pairs, counts, &body_bits);
+	*body_nbytes = 5 + e->values_nbytes + (double)body_bits / 8;
+	return bits;
+}
+
+static int by_count(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+double estimate_alias(const struct estimator *e, unsigned log2_nb, size_t pairs, const uint32_t *counts, double *body_nbytes)
+{
+	const unsigned nb = 1u << log2_nb;
+	const bool escape = e->wide_escape || e->nvalues > nb;
+	uint64_t sorted[256], least = 0;        /* values with more than this have a symbol */
+	uint16_t value[256];
+	unsigned n = 0;
+	uint64_t body_bits;
+
+	if (!e->wide)
+		return HUGE_VAL;
+	if (e->nvalues >= nb && escape) {
+		memcpy(sorted, e->total, e->nvalues * sizeof(sorted[0]));
+		qsort(sorted, e->nvalues, sizeof(sorted[0]), by_count);
+		least = sorted[nb - 1];
+	}
+	for (unsigned i = 0; i < e->nvalues; i++)
+		if (e->total[i] > least)
+			value[n++] = e->value[i];
+	if (n < 2)
+		return HUGE_VAL;
+	const double bits = estimate_values(e->width, value, n, escape, true, pairs, counts, &body_bits);
+	*body_nbytes = 6 + e->values_nbytes * n / e->nvalues + (double)body_bits / 8;
+	return bits + (double)sum_of(counts, pairs << e->width) * alias_loss_bits;
 }

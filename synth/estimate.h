@@ -14,6 +14,7 @@ struct estimator {
 	uint64_t window[256];           /* counts of the values that bytes above its base can say */
 	unsigned nvalues;
 	uint16_t value[256];
+	uint64_t total[256];            /* their counts */
 	double values_nbytes;           /* of the list in the table */
 };
 
@@ -23,5 +24,6 @@ bool estimator_make(struct estimator *out, unsigned width, const uint32_t *count
 /* Bits of coding symbols with these counts (as in train.h) with the table that would be trained on them, and the bytes of its body. HUGE_VAL: there is none. */
 double estimate_rans(const struct estimator *e, unsigned log2_nb, size_t pairs, const uint32_t *counts, double *body_nbytes);
 double estimate_wide(const struct estimator *e, size_t pairs, const uint32_t *counts, double *body_nbytes);
+double estimate_alias(const struct estimator *e, unsigned log2_nb, size_t pairs, const uint32_t *counts, double *body_nbytes);
 
 #endif

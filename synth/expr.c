@@ -99,7 +99,7 @@ static void place_carries(struct bc_program *program)
 	for (unsigned i = 0; i < program->ninstr; i++) {
 		struct bc_instr *instr = &program->instr[i];
 		int best = -1;
-		if (instr->op != OP_LIT_RANS && instr->op != OP_LIT_WIDE)
+		if (!bc_is_rans(instr->op))
 			continue;
 		for (unsigned k = 0; k < i; k++)
 			if (program->instr[k].op == OP_LIT_RAW && !taken[k] && (best < 0 || program->instr[k].width >= program->instr[best].width))

@@ -13,12 +13,7 @@ bool literal_train(const struct expr_node *node, const struct classes *classes, 
 {
 	const unsigned kr = node->rows ? classes->kr : 1, kc = node->cols ? classes->kc : 1;
 
-	switch (node->op) {
-	case OP_LIT_HUFF: return train_huff(node->width, counts, body);
-	case OP_LIT_RANS: return train_rans(node->width, node->log2_nb, kr, kc, counts, body);
-	case OP_LIT_WIDE: return train_wide(node->width, kr, kc, counts, body);
-	default: return false;
-	}
+	return train_table(node->op, node->width, node->log2_nb, kr, kc, counts, body);
 }
 
 /* Counts of a target by class pair: zeroed memory that the caller frees, or NULL. */
@@ -146,6 +141,8 @@ static double table_bits(const struct targets *targets, const struct expr_node *
 		return estimate_rans(&views->estimator, node->log2_nb, pairs, counts, body_nbytes);
 	if (node->op == OP_LIT_WIDE)
 		return estimate_wide(&views->estimator, pairs, counts, body_nbytes);
+	if (node->op == OP_LIT_ALIAS)
+		return estimate_alias(&views->estimator, node->log2_nb, pairs, counts, body_nbytes);
 	if (literal_train(node, c, counts, &body) && !body.failed &&
 	    table_expand(table_kind(node->op), (struct span){ body.data, body.nbytes }, &table, NULL) == BRV_OK)
 		bits = table_cost_bits(table, counts);
@@ -189,7 +186,10 @@ static bool judge_tables(struct targets *targets, unsigned index, const struct c
 		const unsigned v = view_of(p);
 		if (!p->literal || table_kind(p->op) == TABLE_NONE || !production_fits(p, t, 0, 0) || (v && !targets->classes))
 			continue;
-		if (p->op == OP_LIT_RANS && p->cols && kc > RANS_MAX_COLS)
+		if (p->op != OP_LIT_WIDE && p->cols && kc > RANS_MAX_COLS)
+			continue;
+		/* Half as many buckets have room for all symbols. */
+		if (p->op == OP_LIT_ALIAS && p->log2_nb > 4 && views->distinct[0] <= 1u << (p->log2_nb - 1))
 			continue;
 		if (!make_view(targets, t, views, v))
 			return false;

@@ -68,6 +68,24 @@ static double wide_pair_bits(const struct kn_wide *t, const uint32_t *slot, cons
 	return bits;
 }
 
+static double alias_pair_bits(const struct kn_alias *t, const struct kn_alias_cell (*cell)[2], const uint32_t *counts)
+{
+	double bits = 0, all = 0, inside = 0, escape = HUGE_VAL;
+
+	for (size_t s = 0; s < (size_t)1 << t->width; s++)
+		all += counts[s];
+	for (unsigned b = 0; b < 1u << t->log2_nb; b++) {
+		const struct kn_alias_cell *own = &cell[b][1];
+		const double cost = own->freq ? WIDE_BITS - log2i(own->freq >> 4) : HUGE_VAL;
+		if (own->value == t->marker)
+			escape = MIN(escape, cost);
+		else if (own->freq)
+			bits += counts[own->value] * cost, inside += counts[own->value];
+	}
+	bits += all * alias_loss_bits;
+	return all > inside ? bits + (all - inside) * (escape + (t->width <= 8 ? 8 : 16)) : bits;
+}
+
 double table_cost_bits(const struct kn_table *table, const uint32_t *counts)
 {
 	double bits = 0;
@@ -86,6 +104,13 @@ double table_cost_bits(const struct kn_table *table, const uint32_t *counts)
 				bits += rans_pair_bits(t, &t->row[r], c, counts + (((size_t)r * t->kc + c) << t->width));
 		return bits;
 	}
+	if (table->kind == TABLE_ALIAS) {
+		const struct kn_alias *t = &table->alias;
+		for (unsigned r = 0; r < t->kr; r++)
+			for (unsigned c = 0; c < t->kc; c++)
+				bits += alias_pair_bits(t, t->row[r].cell + (c << t->log2_nb), counts + (((size_t)r * t->kc + c) << t->width));
+		return bits;
+	}
 	const struct kn_wide *t = &table->wide;
 	for (unsigned p = 0; p < (unsigned)t->kr * t->kc; p++)
 		bits += wide_pair_bits(t, t->slot + ((size_t)p << WIDE_BITS), counts + ((size_t)p << t->width));
@@ -93,7 +118,8 @@ double table_cost_bits(const struct kn_table *table, const uint32_t *counts)
 }
 
 /* States: a lane starts from 2^L, which costs L bits, and ends somewhere, log-uniformly, in [2^L, 2^2L): L/2 of the 2L stored bits say nothing. That
- * is 1.5 * 8 * 128 bits for lit.rans and 1.5 * 16 * 64 for lit.wide: 192 bytes each. */
+ * is 1.5 * 8 * 128 bits for lit.rans and 1.5 * 16 * 64 for lit.wide: 192 bytes each. lit.alias starts from 2^12, ends in [2^12, 2^28), at 20 bits on
+ * average, for which it stores 25: 17 * 128 bits are 272 bytes; with 16 bits to carry it starts higher, which takes 2.7 of these bits. */
 double item_overhead_nbytes(enum bc_table kind, bool carry)
 {
 	enum { STATES_NBYTES = 192 };
@@ -102,6 +128,7 @@ double item_overhead_nbytes(enum bc_table kind, bool carry)
 	case TABLE_HUFF: return 4 + 7 + 8; /* length, sizes of segments, a bit string's unused bits */
 	case TABLE_RANS: return 4 + 5 + STATES_NBYTES - (carry ? BC_CARRY_NBYTES : 0);
 	case TABLE_WIDE: return 4 + 1 + STATES_NBYTES - (carry ? BC_CARRY_NBYTES : 0);
+	case TABLE_ALIAS: return 4 + 1 + (carry ? 59 : 272);
 	default: return 0;
 	}
 }

@@ -4,25 +4,24 @@
 #include <stdlib.h>
 
 #include "synth/quantise.h"
-#include "synth/train.h"
+#include "synth/train_wide.h"
 
-enum { TOTAL = 1 << WIDE_BITS, MAX_SYMBOLS = 256 };
+enum { TOTAL = 1 << WIDE_BITS };
 
-/* A string of bits, least significant bit of each byte first. */
-struct bits {
-	struct buffer *out;
-	uint64_t held;
-	unsigned count;
-};
-
-static void put_bits(struct bits *bits, unsigned value, unsigned n)
+void put_bits(struct bits_out *bits, unsigned value, unsigned n)
 {
 	bits->held |= (uint64_t)value << bits->count;
 	for (bits->count += n; bits->count >= 8; bits->count -= 8, bits->held >>= 8)
 		buffer_put_u8(bits->out, (uint8_t)bits->held);
 }
 
-unsigned wide_values(unsigned width, const uint64_t *total, uint16_t value[MAX_SYMBOLS], bool *escape)
+void put_last_bits(struct bits_out *bits)
+{
+	if (bits->count)
+		buffer_put_u8(bits->out, (uint8_t)bits->held);
+}
+
+unsigned wide_values(unsigned width, unsigned most, const uint64_t *total, uint16_t value[WIDE_MAX_SYMBOLS], bool *escape)
 {
 	const unsigned symbols = 1u << width;
 	unsigned present = 0, n = 0;
@@ -30,15 +29,15 @@ unsigned wide_values(unsigned width, const uint64_t *total, uint16_t value[MAX_S
 
 	for (unsigned s = 0; s < symbols; s++)
 		present += total[s] > 0, high = MAX(high, total[s]);
-	*escape = present > MAX_SYMBOLS;
+	*escape = present > most;
 	if (*escape) {
-		/* The least count that at most 255 values reach. */
+		/* The least count that at most `most` - 1 values reach. */
 		for (low = 1, high++; low < high;) {
 			const uint64_t middle = low + (high - low) / 2;
 			unsigned reach = 0;
 			for (unsigned s = 0; s < symbols; s++)
 				reach += total[s] >= middle;
-			if (reach <= MAX_SYMBOLS - 1)
+			if (reach <= most - 1)
 				high = middle;
 			else
 				low = middle + 1;
@@ -50,10 +49,11 @@ unsigned wide_values(unsigned width, const uint64_t *total, uint16_t value[MAX_S
 	return n;
 }
 
-/* Frequencies of one class pair; a pair without words gets anything valid. */
-static void pair_frequencies(const uint32_t *count, unsigned width, const uint16_t *value, unsigned nvalues, bool escape, unsigned *freq)
+void wide_frequencies(const uint32_t *count, unsigned width, const struct wide_symbols *symbols, unsigned *freq)
 {
-	double p[MAX_SYMBOLS], inside = 0, all = 0;
+	const uint16_t *value = symbols->value;
+	const unsigned nvalues = symbols->nvalues, escape = symbols->escape;
+	double p[WIDE_MAX_SYMBOLS], inside = 0, all = 0;
 	unsigned positive = 0;
 	const unsigned m = nvalues + escape;
 
@@ -69,41 +69,51 @@ static void pair_frequencies(const uint32_t *count, unsigned width, const uint16
 	quantise(p, m, TOTAL, freq);
 }
 
-bool train_wide(unsigned width, unsigned kr, unsigned kc, const uint32_t *counts, struct buffer *body)
+bool wide_symbols(unsigned width, unsigned most, size_t pairs, const uint32_t *counts, struct wide_symbols *out)
 {
-	const size_t symbols = (size_t)1 << width, pairs = (size_t)kr * kc;
+	const size_t symbols = (size_t)1 << width;
 	uint64_t *total = calloc(symbols, sizeof(*total));
-	uint16_t value[MAX_SYMBOLS];
-	unsigned freq[MAX_SYMBOLS];
-	bool escape;
 
 	if (!total)
 		return false;
 	for (size_t p = 0; p < pairs; p++)
 		for (size_t s = 0; s < symbols; s++)
 			total[s] += counts[p * symbols + s];
-	const unsigned nvalues = wide_values(width, total, value, &escape);
+	out->nvalues = wide_values(width, most, total, out->value, &out->escape);
 	free(total);
-	if (nvalues < 2)
-		return false;
+	return out->nvalues >= 2;
+}
+
+void put_wide_head(struct buffer *body, unsigned width, unsigned kr, unsigned kc, const struct wide_symbols *s)
+{
 	buffer_put_u8(body, (uint8_t)width);
 	buffer_put_u8(body, (uint8_t)kr);
 	buffer_put_u8(body, (uint8_t)kc);
-	buffer_put_u8(body, escape);
-	buffer_put_u8(body, (uint8_t)(nvalues + escape - 1));
-	for (unsigned i = 0; i < nvalues; i++)
-		buffer_put_varint(body, i ? value[i] - value[i - 1] - 1u : value[0]);
-	struct bits bits = { .out = body };
+	buffer_put_u8(body, s->escape);
+	buffer_put_u8(body, (uint8_t)(s->nvalues + s->escape - 1));
+	for (unsigned i = 0; i < s->nvalues; i++)
+		buffer_put_varint(body, i ? s->value[i] - s->value[i - 1] - 1u : s->value[0]);
+}
+
+bool train_wide(unsigned width, unsigned kr, unsigned kc, const uint32_t *counts, struct buffer *body)
+{
+	const size_t pairs = (size_t)kr * kc;
+	struct wide_symbols s;
+	unsigned freq[WIDE_MAX_SYMBOLS];
+
+	if (!wide_symbols(width, WIDE_MAX_SYMBOLS, pairs, counts, &s))
+		return false;
+	put_wide_head(body, width, kr, kc, &s);
+	struct bits_out bits = { .out = body };
 	for (size_t p = 0; p < pairs; p++) {
-		pair_frequencies(counts + p * symbols, width, value, nvalues, escape, freq);
-		for (unsigned i = 0; i < nvalues + escape; i++) {
+		wide_frequencies(counts + (p << width), width, &s, freq);
+		for (unsigned i = 0; i < s.nvalues + s.escape; i++) {
 			const unsigned k = freq[i] ? 32 - (unsigned)__builtin_clz(freq[i]) : 0;
 			put_bits(&bits, k, 4);
 			if (k)
 				put_bits(&bits, freq[i] - (1u << (k - 1)), k - 1);
 		}
 	}
-	if (bits.count)
-		buffer_put_u8(body, (uint8_t)bits.held);
+	put_last_bits(&bits);
 	return !body->failed;
 }

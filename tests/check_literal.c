@@ -19,6 +19,8 @@ void literal_from_body(struct literal *out, enum bc_op op, unsigned width, const
 	cr_assert_eq(table_expand(bc_opinfo(out->op)->table, (struct span){ out->body.data, nbytes }, &out->table, &err), BRV_OK, "%s", err.text);
 	if (op == OP_LIT_RANS)
 		out->kr = out->body.data[2], out->kc = out->body.data[3], out->width = out->body.data[1];
+	else if (op == OP_LIT_ALIAS)
+		out->kr = out->body.data[2], out->kc = out->body.data[3], out->width = out->body.data[1];
 	else if (op == OP_LIT_WIDE)
 		out->kr = out->body.data[1], out->kc = out->body.data[2], out->width = out->body.data[0];
 }
@@ -34,8 +36,7 @@ bool test_literal_train(struct literal *out, enum bc_op op, unsigned width, unsi
 		for (size_t p = 0; p < (size_t)kr * kc; p++)
 			counts[p << width | word] += gen_between(state, 0, 3) ? (uint32_t)(gen_random(state) >> gen_between(state, 40, 63)) : 0;
 	}
-	const bool good = op == OP_LIT_HUFF ? train_huff(width, counts, &body) :
-			  op == OP_LIT_RANS ? train_rans(width, log2_nb, kr, kc, counts, &body) : train_wide(width, kr, kc, counts, &body);
+	const bool good = train_table((uint8_t)op, width, log2_nb, kr, kc, counts, &body);
 	free(counts);
 	if (good)
 		literal_from_body(out, op, width, body.data, body.nbytes);
@@ -64,9 +65,9 @@ static void make_fields(struct gen_case *gen, const struct literal_call *call, u
 		const bool carried = call->carry && call->carried == f;
 		gen_words(state, GEN_UNIFORM, call->field[f], a->n, plain);
 		model_pack(raw, plain, a->n, call->field[f]);
-		field[f] = (struct kn_field){ .pay_nbytes = nbytes - (carried ? BC_CARRY_NBYTES : 0), .width = call->field[f], .carried = carried };
+		field[f] = (struct kn_field){ .pay_nbytes = nbytes - (carried ? bc_carry_nbytes(a->op) : 0), .width = call->field[f], .carried = carried };
 		if (carried)
-			memcpy(raw + field[f].pay_nbytes, carry, BC_CARRY_NBYTES);
+			memcpy(raw + field[f].pay_nbytes, carry, bc_carry_nbytes(a->op));
 		field[f].pay = gen_copy(gen, raw, field[f].pay_nbytes);
 		for (size_t i = 0; i < a->n; i++)
 			whole[i] |= model_unpack(raw, i, call->field[f]) << shift;
@@ -75,7 +76,7 @@ static void make_fields(struct gen_case *gen, const struct literal_call *call, u
 	}
 	a->field = field, a->nfield = (uint8_t)call->nfield, a->rotate = (uint8_t)call->rotate;
 	a->coded_width = (uint8_t)coded, a->width = (uint8_t)(coded + shift);
-	gen->fused = a->op == OP_LIT_RANS ? KN_FUSED_RANS_MERGE : KN_FUSED_WIDE_MERGE;
+	gen->fused = kn_merge_of(a->op);
 	gen->expect = malloc(a->n * word_nbytes(a->width));
 	for (size_t i = 0; i < a->n; i++) {
 		const uint64_t v = whole[i] | get_word(words, size, i) << shift;
@@ -96,7 +97,7 @@ static void set_classes(struct gen_case *gen, const struct literal *l, const str
 	if (call->col_class && l->kc > 1) {
 		uint8_t *columns = gen_block(gen, ncols, 0);
 		for (size_t c = 0; c < ncols; c++)
-			columns[c] = (uint8_t)(call->col_class[c] << (l->op == OP_LIT_RANS ? l->table->rans.log2_nb : 0));
+			columns[c] = (uint8_t)(call->col_class[c] << table_shape(l->table).log2_nb);
 		a->col_class = columns;
 	}
 }
@@ -104,7 +105,7 @@ static void set_classes(struct gen_case *gen, const struct literal *l, const str
 bool literal_check(const struct literal *l, const struct literal_call *call, uint64_t *state, const char *what)
 {
 	struct gen_case gen;
-	uint8_t carry[BC_CARRY_NBYTES] = { 0 }, *words = calloc(call->n, 8);
+	uint8_t carry[BC_CARRY_MAX_NBYTES] = { 0 }, *words = calloc(call->n, 8);
 
 	gen_begin(&gen, bc_opinfo(l->op), (unsigned)gen_between(state, 0, 5), call->n);
 	const size_t used = strlen(gen.what);
@@ -148,7 +149,10 @@ static uint64_t some_word(const struct literal *l, uint64_t *state)
 	}
 	if (l->op == OP_LIT_RANS)
 		return gen_between(state, 0, 40) == 0 ? any : (t->rans.base + t->rans.map[gen_between(state, 0, (1u << t->rans.log2_nb) - 1)]) & mask_bits(l->width);
-	return t->wide.has_escape && gen_between(state, 0, 40) == 0 ? any : t->wide.value[gen_between(state, 0, t->wide.nsym - t->wide.has_escape - 1u)];
+	const bool escape = l->op == OP_LIT_WIDE ? t->wide.has_escape : t->alias.has_escape;
+	const unsigned nvalues = (l->op == OP_LIT_WIDE ? t->wide.nsym : t->alias.nsym) - escape;
+	const uint16_t *value = l->op == OP_LIT_WIDE ? t->wide.value : t->alias.value;
+	return escape && gen_between(state, 0, 40) == 0 ? any : value[gen_between(state, 0, nvalues - 1u)];
 }
 
 static bool encode_everywhere(const struct literal *l, const struct literal_call *call, const void *words, const uint8_t *carry, struct buffer *item,
@@ -164,9 +168,8 @@ static bool encode_everywhere(const struct literal *l, const struct literal_call
 	for (unsigned s = 0; kn_sets[s]; s++) {
 		if (!kn_sets[s]->supported())
 			continue;
-		kn_enc_fn *fn = l->op == OP_LIT_HUFF ? kn_sets[s]->enc_huff : l->op == OP_LIT_RANS ? kn_sets[s]->enc_rans : kn_sets[s]->enc_wide;
 		enc.dst = s ? other : item->data;
-		const size_t nbytes = fn(&enc);
+		const size_t nbytes = kn_sets[s]->enc[l->table->kind](&enc);
 		if (s == 0)
 			item->nbytes = nbytes;
 		cr_assert(nbytes == item->nbytes && (s == 0 || !memcmp(other, item->data, nbytes)), "%s: %s: n %zu: another item than scalar",
@@ -196,7 +199,7 @@ void literal_exercise(const struct literal *l, struct literal_call call, unsigne
 {
 	const size_t nrows = call.row_words ? (call.first + call.n) / call.row_words + 2 : 0;
 	uint8_t *rows = calloc(nrows + 1, 1), *columns = calloc(call.row_words + KN_CLASS_PAD, 1), *words = malloc(call.n * 2);
-	uint8_t carry[BC_CARRY_NBYTES];
+	uint8_t carry[BC_CARRY_MAX_NBYTES];
 	struct buffer item = { 0 };
 
 	for (size_t r = 0; r < nrows; r++)
@@ -209,16 +212,16 @@ void literal_exercise(const struct literal *l, struct literal_call call, unsigne
 		set_word(words, word_nbytes(l->width), i, some_word(l, state));
 	for (unsigned i = 0; i < sizeof(carry); i++)
 		carry[i] = (uint8_t)gen_random(state);
-	/* Only lit.huff and lit.wide without an escape in some class pair may refuse. */
+	/* Only lit.huff, and lit.wide and lit.alias without an escape in some class pair, may refuse. */
 	if (!encode_everywhere(l, &call, words, carry, &item, what)) {
-		cr_assert_eq(l->op, OP_LIT_WIDE, "%s: cannot be encoded", what);
+		cr_assert(l->op == OP_LIT_WIDE || l->op == OP_LIT_ALIAS, "%s: cannot be encoded", what);
 	} else {
-		uint8_t *decoded = malloc(call.n * 2), got[BC_CARRY_NBYTES];
+		uint8_t *decoded = malloc(call.n * 2), got[BC_CARRY_MAX_NBYTES];
 		call.item = item.data, call.item_nbytes = item.nbytes;
 		cr_assert(literal_check(l, &call, state, what), "%s: what was encoded is damaged", what);
 		model_literal(l, &call, decoded, got);
 		cr_assert(!memcmp(decoded, words, call.n * word_nbytes(l->width)), "%s: n %zu: other words come back", what, call.n);
-		cr_assert(!call.carry || !memcmp(got, carry, sizeof(carry)), "%s: n %zu: another carry comes back", what, call.n);
+		cr_assert(!call.carry || !memcmp(got, carry, bc_carry_nbytes(l->op)), "%s: n %zu: another carry comes back", what, call.n);
 		uint8_t *broken = malloc(item.nbytes + 16);
 		for (unsigned d = 0; d < damages; d++) {
 			memcpy(broken, item.data, item.nbytes);

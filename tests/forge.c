@@ -51,16 +51,6 @@ static void count_words(struct work *w, struct coded *coded, unsigned width, uns
 	}
 }
 
-static bool train(const struct bc_opinfo *op, unsigned width, unsigned log2_nb, unsigned kr, unsigned kc, const uint32_t *counts,
-		  struct buffer *body)
-{
-	switch (op->table) {
-	case TABLE_HUFF: return train_huff(width, counts, body);
-	case TABLE_RANS: return train_rans(width, log2_nb, kr, kc, counts, body);
-	default: return train_wide(width, kr, kc, counts, body);
-	}
-}
-
 /* Says a lit.rans table's bytes over another base. */
 static void move_base(struct buffer *body, unsigned width, unsigned base)
 {
@@ -78,14 +68,14 @@ static bool make_table(struct work *w, unsigned i)
 	const unsigned rows = classed ? w->f->nclasses[w->tensor->rows] : 1, columns = classed ? w->f->nclasses[w->tensor->columns] : 1;
 	const unsigned kr = MAX(rows, 1u), kc = MAX(columns, 1u), log2_nb = w->tensor->log2_nb ? w->tensor->log2_nb : 4;
 	struct buffer body = { 0 };
-	bool good = w->f->hm->ntables < HM_TABLES && (in->op != OP_LIT_RANS || kc <= RANS_MAX_COLS);
+	bool good = w->f->hm->ntables < HM_TABLES && (in->op == OP_LIT_WIDE || kc <= RANS_MAX_COLS);
 
 	if (!good)
 		return false;
 	uint32_t *counts = calloc((size_t)kr * kc << in->width, sizeof(*counts));
 	w->coded[i] = calloc(1, sizeof(*w->coded[i]));
 	count_words(w, w->coded[i], in->width, kr * kc, counts);
-	good = train(op, in->width, log2_nb, kr, kc, counts, &body);
+	good = train_table(in->op, in->width, log2_nb, kr, kc, counts, &body);
 	if (good && w->tensor->base && op->table == TABLE_RANS && in->width <= 8)
 		move_base(&body, in->width, w->tensor->base);
 	good = good && table_expand(op->table, (struct span){ body.data, body.nbytes }, &w->coded[i]->table, NULL) == BRV_OK;
@@ -110,7 +100,8 @@ static void draw_coded(struct work *w, unsigned i)
 {
 	const struct coded *coded = w->coded[i];
 	const unsigned width = w->program.instr[i].width, size = word_nbytes(width);
-	const bool any = coded->table->kind == TABLE_RANS || (coded->table->kind == TABLE_WIDE && coded->table->wide.has_escape);
+	const bool any = coded->table->kind == TABLE_RANS || (coded->table->kind == TABLE_WIDE && coded->table->wide.has_escape) ||
+			 (coded->table->kind == TABLE_ALIAS && coded->table->alias.has_escape);
 
 	for (uint64_t k = 0; k < w->nwords[i]; k++) {
 		const uint64_t r = draw(w->f), near = MIN(r % coded->nwords, (r >> 16) % coded->nwords);
@@ -217,7 +208,8 @@ static bool make_register(struct work *w, unsigned i)
 	case OP_LIT_PACK: draw_packed(w, i); break;
 	case OP_LIT_HUFF:
 	case OP_LIT_RANS:
-	case OP_LIT_WIDE: draw_coded(w, i); break;
+	case OP_LIT_WIDE:
+	case OP_LIT_ALIAS: draw_coded(w, i); break;
 	case OP_REF: return copy_ref(w, i);
 	case OP_CUT:
 		if (!cut_is_even(w, i))
@@ -341,8 +333,7 @@ static bool put_coded_item(const struct work *w, unsigned i, const uint8_t *carr
 		args.row_class = w->f->classes[w->tensor->rows], args.col_class = w->f->classes[w->tensor->columns];
 		args.row_words = w->tensor->geometry;
 	}
-	const enum bc_table kind = args.table->kind;
-	const size_t nbytes = kind == TABLE_HUFF ? set->enc_huff(&args) : kind == TABLE_RANS ? set->enc_rans(&args) : set->enc_wide(&args);
+	const size_t nbytes = set->enc[args.table->kind](&args);
 	if (nbytes)
 		hm_item(payload, args.dst, nbytes);
 	free(args.dst);
@@ -356,7 +347,7 @@ static bool carry_fits(const struct work *w, unsigned i)
 	const bool carries = w->program.instr[i].flags & BC_CARRY;
 	const unsigned to = carries ? w->program.instr[i].aux : i, from = w->program.carry_of[to];
 
-	return from == 255 || (w->nwords[from] && packed_nbytes(w->nwords[to], w->program.instr[to].width) >= BC_CARRY_NBYTES);
+	return from == 255 || (w->nwords[from] && packed_nbytes(w->nwords[to], w->program.instr[to].width) >= program_carried_nbytes(&w->program, to));
 }
 
 static bool put_payload(const struct work *w, struct buffer *payload)
@@ -374,7 +365,7 @@ static bool put_payload(const struct work *w, struct buffer *payload)
 		case PAYLOAD_FIRST: buffer_put(payload, &start, (in->width + 7u) / 8); break;
 		case PAYLOAD_PACKED:
 			hm_packed(&packed, in->width, w->reg[i], w->nwords[i]);
-			buffer_put(payload, packed.data, packed.nbytes - (w->program.carry_of[i] != 255 ? BC_CARRY_NBYTES : 0));
+			buffer_put(payload, packed.data, packed.nbytes - program_carried_nbytes(&w->program, i));
 			break;
 		case PAYLOAD_ITEM:
 			if (in->op == OP_LIT_PACK) {
@@ -383,7 +374,7 @@ static bool put_payload(const struct work *w, struct buffer *payload)
 			}
 			if (in->flags & BC_CARRY)
 				hm_packed(&packed, w->program.instr[in->aux].width, w->reg[in->aux], w->nwords[in->aux]);
-			good = put_coded_item(w, i, packed.data ? packed.data + packed.nbytes - BC_CARRY_NBYTES : NULL, payload);
+			good = put_coded_item(w, i, packed.data ? packed.data + packed.nbytes - bc_carry_nbytes(w->program.instr[i].op) : NULL, payload);
 			break;
 		default: break;
 		}

@@ -20,7 +20,7 @@ struct gen_case {
 	int fused;                      /* enum kn_id, or GEN_PLAIN: the kernel of args.op */
 	enum gen_verdict verdict;
 	uint8_t *expect;                /* the n words; NULL: what the scalar set makes of it */
-	const uint8_t *expect_carry;    /* BC_CARRY_NBYTES, in a block; NULL likewise */
+	const uint8_t *expect_carry;    /* bc_carry_nbytes(), in a block; NULL likewise */
 	char what[160];                 /* the parameters, for messages */
 	/* Owned memory. */
 	unsigned nblocks, nowned;
@@ -62,7 +62,7 @@ uint8_t *gen_destination(unsigned which);
 /* A case for an op without tables, n > 0. False: this op has no kernel, or there is no case for this n and seed. */
 bool gen_case(const struct bc_opinfo *op, unsigned seed, size_t n, struct gen_case *out);
 
-/* The same for ops with tables (fused: GEN_PLAIN) and for fused kernels (op: lit.rans or lit.wide); in gen_entropy.c. */
+/* The same for ops with tables (fused: GEN_PLAIN) and for fused kernels (op: a rANS literal); in gen_entropy.c. */
 bool gen_entropy_case(const struct bc_opinfo *op, int fused, unsigned seed, size_t n, struct gen_case *out);
 
 #endif

@@ -42,11 +42,7 @@ static void train(struct kept *kept, const struct bc_opinfo *op, unsigned k)
 				counts[p << w | kept->word[i]]++;
 			counts[gen_between(&state, 0, pairs - 1) << w | kept->word[i]] += 9;
 		}
-		switch (op->table) {
-		case TABLE_HUFF: good = train_huff(w, counts, &body); break;
-		case TABLE_RANS: good = train_rans(w, 4 + k % 3, kept->kr, kept->kc, counts, &body); break;
-		default: good = train_wide(w, kept->kr, kept->kc, counts, &body); break;
-		}
+		good = train_table(op->code, w, 4 + k % (op->table == TABLE_RANS || kept->kc > 2 ? 3 : kept->kc > 1 ? 4 : 5), kept->kr, kept->kc, counts, &body);
 		free(counts);
 	}
 	cr_assert_eq(table_expand(op->table, (struct span){ body.data, body.nbytes }, &kept->table, &err), BRV_OK, "%s: %s",
@@ -56,7 +52,7 @@ static void train(struct kept *kept, const struct bc_opinfo *op, unsigned k)
 
 static const struct kept *kept_table(const struct bc_opinfo *op, unsigned k)
 {
-	static struct kept all[TABLE_WIDE + 1][KEPT];
+	static struct kept all[TABLE_KINDS][KEPT];
 	struct kept *kept = &all[op->table][k];
 
 	if (!kept->table)
@@ -68,7 +64,7 @@ static const struct kept *kept_table(const struct bc_opinfo *op, unsigned k)
 static void classes(struct gen_case *gen, uint64_t *state, const struct kept *kept, uint8_t **columns)
 {
 	struct kn_args *a = &gen->args;
-	const unsigned scale = gen->args.op == OP_LIT_RANS ? 1u << kept->table->rans.log2_nb : 1;
+	const unsigned scale = 1u << table_shape(kept->table).log2_nb;
 	const bool rows = kept->kr > 1 ? true : gen_between(state, 0, 7) == 0, cols = kept->kc > 1;
 
 	*columns = NULL;
@@ -97,7 +93,8 @@ static void classes(struct gen_case *gen, uint64_t *state, const struct kept *ke
 
 static bool has_escape(const struct kept *kept, const struct bc_opinfo *op)
 {
-	return op->table == TABLE_RANS || (op->table == TABLE_WIDE && kept->table->wide.has_escape);
+	return op->table == TABLE_RANS || (op->table == TABLE_WIDE && kept->table->wide.has_escape) ||
+	       (op->table == TABLE_ALIAS && kept->table->alias.has_escape);
 }
 
 /* The item, the same from all sets. False if the words cannot be coded. */
@@ -117,8 +114,7 @@ static bool encode(struct gen_case *gen, const struct kept *kept, const void *wo
 		if (!set->supported())
 			continue;
 		enc.dst = s ? other : item->data;
-		kn_enc_fn *fn = a->op == OP_LIT_HUFF ? set->enc_huff : a->op == OP_LIT_RANS ? set->enc_rans : set->enc_wide;
-		const size_t nbytes = fn(&enc);
+		const size_t nbytes = set->enc[kept->table->kind](&enc);
 		if (s == 0)
 			item->nbytes = nbytes;
 		cr_assert_eq(nbytes, item->nbytes, "%s: %s: an item of %zu bytes, scalar %zu", set->name, gen->what, nbytes, item->nbytes);
@@ -157,6 +153,7 @@ static void fields(struct gen_case *gen, uint64_t *state, unsigned coded, struct
 		a->rotate = (uint8_t)(gen_between(state, 0, 1) ? gen_between(state, 0, total - 1) : 0);
 	a->width = (uint8_t)total, a->coded_width = (uint8_t)coded, a->field = field;
 	const unsigned target = (unsigned)gen_between(state, 0, a->nfield - 1u);
+	const size_t carry_nbytes = bc_carry_nbytes(a->op);
 	bool carried = false;
 	for (unsigned f = 0; f < a->nfield; f++) {
 		const size_t nbytes = packed_nbytes(a->n, width[f]);
@@ -165,10 +162,10 @@ static void fields(struct gen_case *gen, uint64_t *state, unsigned coded, struct
 		gen_words(state, (enum gen_shape)gen_between(state, 0, GEN_SHAPES - 1), width[f], a->n, words);
 		model_pack(raw[f], words, a->n, width[f]);
 		field[f] = (struct kn_field){ .pay_nbytes = nbytes, .width = width[f],
-					      .carried = carry && f == target && nbytes >= BC_CARRY_NBYTES };
+					      .carried = carry && f == target && nbytes >= carry_nbytes };
 		if (field[f].carried) {
-			carried = true, field[f].pay_nbytes -= BC_CARRY_NBYTES;
-			memcpy(raw[f] + field[f].pay_nbytes, carry, BC_CARRY_NBYTES);
+			carried = true, field[f].pay_nbytes -= carry_nbytes;
+			memcpy(raw[f] + field[f].pay_nbytes, carry, carry_nbytes);
 		}
 		field[f].pay = gen_copy(gen, raw[f], field[f].pay_nbytes);
 		free(words);
@@ -203,7 +200,7 @@ static bool add_unused(const struct gen_case *gen, struct buffer *item)
 	const bool rans = gen->args.op == OP_LIT_RANS;
 	struct cursor c = { item->data, item->data + item->nbytes, false };
 	const uint64_t count = cursor_varint(&c);
-	const size_t more = rans ? 1 : (gen->args.table->wide.width + 7u) / 8;
+	const size_t more = rans ? 1 : ((gen->args.op == OP_LIT_WIDE ? gen->args.table->wide.width : gen->args.table->alias.width) + 7u) / 8;
 
 	if (gen->args.op == OP_LIT_HUFF || count >= 126 || count >= gen->args.n || (rans && count % 2))
 		return false;
@@ -254,7 +251,7 @@ static void draw_words(uint64_t *state, const struct kept *kept, bool escapes, s
 bool gen_entropy_case(const struct bc_opinfo *op, int fused, unsigned seed, size_t n, struct gen_case *out)
 {
 	uint64_t state = (uint64_t)(op->code + 0x100 + fused) << 48 ^ (uint64_t)seed << 32 ^ n;
-	uint8_t hidden[BC_CARRY_NBYTES], *columns, *raw[3] = { NULL };
+	uint8_t hidden[BC_CARRY_MAX_NBYTES], *columns, *raw[3] = { NULL };
 	struct buffer item = { 0 };
 	struct kn_args *a = &out->args;
 

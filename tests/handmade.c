@@ -200,7 +200,7 @@ static void code_section(struct buffer *section)
 	const struct kn_enc_args args = {
 		.dst = malloc(bound), .src = section->data, .n = section->nbytes, .table = table, .scratch = malloc(bound)
 	};
-	size_t nbytes = kn_sets[0]->enc_huff(&args);
+	size_t nbytes = kn_sets[0]->enc[TABLE_HUFF](&args);
 	section->nbytes = 0;
 	buffer_put(section, body, sizeof body);
 	buffer_put(section, args.dst, nbytes);

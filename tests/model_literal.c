@@ -1,4 +1,4 @@
-/* model_literal.c: lit.huff, lit.rans and lit.wide straight from docs/FORMAT.md, 5.3, 6 and 7 (model_literal.h).
+/* model_literal.c: lit.huff, lit.rans, lit.wide and lit.alias straight from docs/FORMAT.md, 5.3, 6 and 7 (model_literal.h).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/model_literal.h"
@@ -230,11 +230,124 @@ static bool model_wide(const struct literal *l, const struct literal_call *call,
 	return good && !c.bad && cursor_left(&c) == 0 && literals == nliterals;
 }
 
-bool model_literal(const struct literal *literal, const struct literal_call *call, void *words, uint8_t carry[BC_CARRY_NBYTES])
+/* A class pair of lit.alias, drawn as the list of all positions: whose each is, and which of its symbol's. */
+struct model_positions {
+	unsigned freq[256];             /* by symbol */
+	uint8_t symbol[4096];
+	uint16_t rank[4096];
+};
+
+/* The symbols' buckets, in their order; then the rest of each. */
+static void alias_positions(unsigned nb, unsigned nsym, struct model_positions *p)
+{
+	unsigned order[256], rest[256], threshold[256], alias[256], next[256] = { 0 }, done = 0;
+	const unsigned size = 4096 / nb;
+	bool full[256] = { false };
+
+	for (unsigned j = 0; j < nb; j++) {
+		unsigned at = j;
+		for (; at && j < nsym && p->freq[order[at - 1]] < p->freq[j]; at--)
+			order[at] = order[at - 1];
+		order[at] = j;
+	}
+	for (unsigned b = 0; b < nb; b++)
+		rest[b] = order[b] < nsym ? p->freq[order[b]] : 0, threshold[b] = size, alias[b] = b;
+	while (done < nb) {
+		unsigned b = 0, most = nb;
+		while (b < nb && (full[b] || rest[b] >= size))
+			b++;
+		if (b == nb)
+			break;
+		for (unsigned l = 0; l < nb; l++)
+			if (!full[l] && rest[l] >= size && (most == nb || rest[l] > rest[most]))
+				most = l;
+		threshold[b] = rest[b], alias[b] = most, full[b] = true, done++;
+		rest[most] -= size - rest[b];
+	}
+	for (unsigned turn = 0; turn < 2; turn++)
+		for (unsigned b = 0; b < nb; b++)
+			for (unsigned t = turn ? threshold[b] : 0; t < (turn ? size : threshold[b]); t++) {
+				const unsigned owner = order[turn ? alias[b] : b];
+				p->symbol[b * size + t] = (uint8_t)owner, p->rank[b * size + t] = (uint16_t)next[owner]++;
+			}
+}
+
+static void alias_table(const struct literal *l, unsigned nsym, unsigned escape, uint16_t *value, struct model_positions *p)
+{
+	struct cursor c = { l->body.data + 6, l->body.data + l->body.nbytes, false };
+
+	for (unsigned j = 0; j < nsym - escape; j++)
+		value[j] = (uint16_t)(cursor_varint(&c) + (j ? value[j - 1] + 1u : 0));
+	struct model_bits bits = { c.at, 8 * cursor_left(&c), 0 };
+	for (unsigned i = 0; i < l->kr * l->kc; i++) {
+		for (unsigned j = 0, k = 0; j < nsym; j++) {
+			unsigned zeros = 0;
+			while (!next_bit(&bits))
+				zeros++;
+			k += zeros && next_bit(&bits) ? 0 - zeros : zeros;
+			p[i].freq[j] = k ? (1u << (k - 1)) + next_bits(&bits, k - 1) : 0;
+		}
+		alias_positions(1u << l->body.data[0], nsym, &p[i]);
+	}
+}
+
+static bool model_alias(const struct literal *l, const struct literal_call *call, void *words, uint8_t *carry)
+{
+	const unsigned escape = l->body.data[4], nsym = l->body.data[5] + 1u, size = word_nbytes(l->width), literal_nbytes = (l->width + 7) / 8;
+	struct cursor c = { call->item, call->item + call->item_nbytes, false };
+	const uint64_t nliterals = cursor_varint(&c);
+	uint64_t literals = 0;
+	uint16_t value[256];
+	uint32_t x[128];
+	bool good = true;
+
+	if (c.bad || nliterals > call->n)
+		return false;
+	const uint8_t *literal = cursor_bytes(&c, nliterals * literal_nbytes), *flags = cursor_bytes(&c, 16), *low = cursor_bytes(&c, 192);
+	const uint8_t *high = cursor_bytes(&c, 128);
+	if (c.bad)
+		return false;
+	struct model_bits bits = { low, 8 * 192, 0 };
+	for (unsigned k = 0; k < 128; k++) {
+		x[k] = next_bits(&bits, 12);
+		x[k] |= (uint32_t)high[k] << 12;
+		x[k] |= (uint32_t)(flags[k / 8] >> k % 8 & 1 ? cursor_u8(&c) : 0) << 20;
+	}
+	struct model_positions *pair = calloc((size_t)l->kr * l->kc, sizeof(*pair));
+	alias_table(l, nsym, escape, value, pair);
+	for (size_t i = 0; i < call->n; i++) {
+		const struct model_positions *p = &pair[pair_of(l, call, i)];
+		const unsigned at = x[i % 128] & 4095, j = p->symbol[at];
+		x[i % 128] = p->freq[j] * (x[i % 128] >> 12) + p->rank[at];
+		if (x[i % 128] < 4096) {
+			x[i % 128] = x[i % 128] << 16 | cursor_u8(&c);
+			x[i % 128] |= (uint32_t)cursor_u8(&c) << 8;
+		}
+		unsigned word = escape && j == nsym - 1 ? 0 : value[j];
+		if (escape && j == nsym - 1) {
+			if (literals == nliterals) {
+				free(pair);
+				return false;
+			}
+			memcpy(&word, literal + literals++ * literal_nbytes, literal_nbytes);
+			good = good && word <= mask_bits(l->width);
+		}
+		set_word(words, size, i, word);
+	}
+	free(pair);
+	for (unsigned k = 0; k < 128; k++) {
+		good = good && x[k] >= 4096 && x[k] < 4096 + 65536 && (call->carry || x[k] == 4096);
+		carry[2 * k] = (uint8_t)(x[k] - 4096), carry[2 * k + 1] = (uint8_t)((x[k] - 4096) >> 8);
+	}
+	return good && !c.bad && cursor_left(&c) == 0 && literals == nliterals;
+}
+
+bool model_literal(const struct literal *literal, const struct literal_call *call, void *words, uint8_t carry[BC_CARRY_MAX_NBYTES])
 {
 	switch (literal->op) {
 	case OP_LIT_HUFF: return model_huff(literal, call, words);
 	case OP_LIT_RANS: return model_rans(literal, call, words, carry);
+	case OP_LIT_ALIAS: return model_alias(literal, call, words, carry);
 	default: return model_wide(literal, call, words, carry);
 	}
 }

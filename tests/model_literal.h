@@ -31,7 +31,7 @@ struct literal_call {
 };
 
 /* What the item says: n words (word_nbytes(width) each) and the carry. False if it is damaged. */
-bool model_literal(const struct literal *literal, const struct literal_call *call, void *words, uint8_t carry[BC_CARRY_NBYTES]);
+bool model_literal(const struct literal *literal, const struct literal_call *call, void *words, uint8_t carry[BC_CARRY_MAX_NBYTES]);
 
 /* The call in every kernel set, compared with the model: verdict, words, carry. Raw fields are random. True if the item was good. */
 bool literal_check(const struct literal *literal, const struct literal_call *call, uint64_t *state, const char *what);

@@ -150,6 +150,7 @@ OPS = {
     0x03: (1, "lit.huff", 0, 0, 8, "item", "HUFF", 0),
     0x04: (1, "lit.rans", 0, 0, 16, "item", "RANS", CARRY | CLASSED),
     0x05: (1, "lit.wide", 0, 0, 16, "item", "WIDE", CARRY | CLASSED),
+    0x06: (2, "lit.alias", 0, 0, 16, "item", "ALIAS", CARRY | CLASSED),
     0x10: (1, "const", 0, 0, 64, None, None, 0),
     0x11: (1, "concat", 2, 2, 64, None, None, 0),
     0x12: (1, "repeat", 1, 1, 64, None, None, 0),
@@ -216,6 +217,11 @@ class Instruction:
     def check_merge(self):
         self.check_plain()
         need(self.w >= 2, "merge: width 1")
+
+
+def carry_size(op):
+    """Bytes of a lit.raw's packed words that its carrier holds."""
+    return 0 if not op.carrier else 256 if op.carrier.name == "lit.alias" else 128
 
 
 class Program:
@@ -555,11 +561,11 @@ class Execution:
     def take(self, op, payload):
         n = self.size[op]
         if op.carrier:
-            need(packed_size(n, op.w) >= 128 and self.size[op.carrier], "a carry to fewer than 128 bytes, or from no word")
+            need(packed_size(n, op.w) >= carry_size(op) and self.size[op.carrier], "a carry to too few bytes, or from no word")
         if n == 0 or op.payload is None:
             return b""
         if op.payload == "packed":
-            return payload.take(packed_size(n, op.w) - (128 if op.carrier else 0))
+            return payload.take(packed_size(n, op.w) - carry_size(op))
         if op.payload == "first":
             return payload.take(packed_size(1, op.w))
         return payload.take(payload.uint(4))
@@ -733,11 +739,33 @@ class Execution:
         self.finish(op, states, 65536, 2)
         return words
 
+    def run_lit_alias(self, op, n):
+        table, item, size = self.chunk.tables[op.number], Cursor(self.taken[op], op.name), packed_size(1, op.w)
+        literals = Cursor(item.take(item.varint() * size), op.name)
+        flags, low, high = unpack(item.take(16), 128, 1, op.name), unpack(item.take(192), 128, 12, op.name), item.take(128)
+        states = [x | h << 12 | (item.uint(1) if flag else 0) << 20 for x, h, flag in zip(low, high, flags)]
+        rest, words = Cursor(item.rest(), op.name), []
+        for i, pair in enumerate(self.pairs(op, table, n)):
+            owner, rank, freq = table.pairs[pair]
+            x = states[i % 128]
+            j = owner[x & 4095]
+            x = freq[j] * (x >> 12) + rank[x & 4095]
+            if x < 4096:
+                x = x << 16 | rest.uint(2)
+            states[i % 128] = x
+            word = literals.uint(size) if j == table.escape else table.value[j]
+            need(word < 1 << op.w, f"lit.alias: literal {word}")
+            words.append(word)
+        literals.end()
+        rest.end()
+        self.finish(op, states, 4096, 2)
+        return words
+
     # 5.4
 
     def finish(self, op, states, base, size):
         """Final states, and what they carry."""
-        limit = base if op.flags & CARRY else 1
+        limit = 1 << 8 * size if op.flags & CARRY else 1
         need(all(base <= x < base + limit for x in states), f"{op.name}: a final state")
         self.carried[op] = b"".join((x - base).to_bytes(size, "little") for x in states)
 
@@ -837,6 +865,15 @@ class RansTable:
         return j, x << 8 | renormalisation.uint(1) if x < 256 else x
 
 
+def read_values(cursor, count, w, what):
+    value, next_value = [], 0
+    for _ in range(count):
+        value.append(next_value + cursor.varint())
+        next_value = value[-1] + 1
+    need(value[-1] < 1 << w, f"{what}: symbol {value[-1]}")
+    return value
+
+
 class WideTable:
     kind = "WIDE"
 
@@ -845,11 +882,8 @@ class WideTable:
         count += 1
         need(1 <= self.w <= 16 and 1 <= self.kr <= 8 and self.kc in (1, 2, 4, 8, 16), f"{what}: width {self.w}, {self.kr} x {self.kc} classes")
         need(escape <= 1 and count >= 2, f"{what}: {count} symbols, escape {escape}")
-        self.escape, self.value, next_value = count - 1 if escape else None, [], 0
-        for _ in range(count - escape):
-            self.value.append(next_value + cursor.varint())
-            next_value = self.value[-1] + 1
-        need(self.value[-1] < 1 << self.w, f"{what}: symbol {self.value[-1]}")
+        self.escape = count - 1 if escape else None
+        self.value = read_values(cursor, count - escape, self.w, what)
         bits, self.cum = Bits(cursor.rest(), what), []
         for _ in range(self.kr * self.kc):
             cum = [0]
@@ -868,11 +902,61 @@ class WideTable:
         return (1 << k - 1) + bits.take(k - 1) if k else 0
 
 
+class AliasTable:
+    kind = "ALIAS"
+
+    def __init__(self, cursor, what):
+        log, self.w, self.kr, self.kc, escape, count = struct.unpack("<BBBBBB", cursor.take(6))
+        count += 1
+        need(4 <= log <= 8, f"{what}: 2^{log} buckets")
+        self.nb = nb = 1 << log
+        need(1 <= self.w <= 16 and 1 <= self.kr <= 8 and self.kc in (1, 2, 4), f"{what}: width {self.w}, {self.kr} x {self.kc} classes")
+        need(nb * self.kc <= 256, f"{what}: {nb} buckets for each of {self.kc} classes")
+        need(escape <= 1 and 2 <= count <= nb, f"{what}: {count} symbols, escape {escape}")
+        self.escape = count - 1 if escape else None
+        self.value = read_values(cursor, count - escape, self.w, what)
+        bits = Bits(cursor.rest(), what)
+        self.pairs = [self.read_pair(bits, count, what) for _ in range(self.kr * self.kc)]
+        bits.end()
+
+    def read_pair(self, bits, count, what):
+        """Each position's symbol and rank; each symbol's frequency."""
+        freq, k = [], 0
+        for _ in range(count):
+            step = 0
+            while not bits.take(1):
+                step += 1
+            k += -step if step and bits.take(1) else step
+            need(0 <= k <= 12, f"{what}: a frequency of {k} bits")
+            freq.append((1 << k - 1) + bits.take(k - 1) if k else 0)
+        need(max(freq) <= 4095 and sum(freq) == 4096, f"{what}: frequencies add up to {sum(freq)}")
+        nb, size = self.nb, 4096 // self.nb
+        symbol = sorted(range(nb), key=lambda j: -freq[j] if j < count else 1)
+        left = [freq[j] if j < count else 0 for j in symbol]
+        threshold, alias, unfilled = [size] * nb, list(range(nb)), set(range(nb))
+        while any(left[b] < size for b in unfilled):
+            b = min(b for b in unfilled if left[b] < size)
+            unfilled.remove(b)
+            alias[b] = max(unfilled, key=lambda other: (left[other], -other))
+            threshold[b] = left[b]
+            left[alias[b]] -= size - left[b]
+        owner, rank, used = [0] * 4096, [0] * 4096, [0] * nb
+        for b in range(nb):
+            for t in range(threshold[b]):
+                owner[b * size + t], rank[b * size + t] = symbol[b], t
+            used[b] = threshold[b]
+        for b in range(nb):
+            for t in range(threshold[b], size):
+                owner[b * size + t], rank[b * size + t] = symbol[alias[b]], used[alias[b]]
+                used[alias[b]] += 1
+        return owner, rank, freq
+
+
 def read_table(cursor):
     kind = cursor.uint(1)
-    need(1 <= kind <= 3, f"table of kind {kind}")
+    need(1 <= kind <= 4, f"table of kind {kind}")
     body = Cursor(cursor.take(cursor.varint()), "table")
-    table = (HuffTable, RansTable, WideTable)[kind - 1](body, body.what)
+    table = (HuffTable, RansTable, WideTable, AliasTable)[kind - 1](body, body.what)
     body.end()
     return table
 
@@ -885,7 +969,7 @@ def features(stream, chunk):
         yield op.name + "+carry" * (op.flags & CARRY) + "+classed" * (op.flags & CLASSED > 0 and op.name != "gate")
     for table in chunk.tables.values():
         yield table.kind if table.kind == "HUFF" else f"{table.kind} {table.kr}x{table.kc}" + " escape" * (table.escape is not None) + (
-            f" nb={table.nb}" if table.kind == "RANS" else "")
+            f" nb={table.nb}" if table.kind in ("RANS", "ALIAS") else "")
 
 
 def decode(data, checksums=True, count=None):

@@ -13,7 +13,7 @@ enum { CANARY_NBYTES = 256, CANARY = 0xa5 };
 struct outcome {
 	bool good;
 	uint8_t *words;
-	uint8_t carry[BC_CARRY_NBYTES];
+	uint8_t carry[BC_CARRY_MAX_NBYTES];
 };
 
 static struct outcome call(const struct kn_set *set, const struct gen_case *gen, uint8_t *dst)
@@ -40,7 +40,7 @@ static void compare(const struct kn_set *set, const struct gen_case *gen, const 
 				       (unsigned long long)get_word(got->words, size, i),
 				       (unsigned long long)get_word(want->words, size, i));
 	if (want->good && gen->args.carry)
-		cr_assert_eq(memcmp(got->carry, want->carry, BC_CARRY_NBYTES), 0, "%s: %s: another carry", set->name, gen->what);
+		cr_assert_eq(memcmp(got->carry, want->carry, bc_carry_nbytes(gen->args.op)), 0, "%s: %s: another carry", set->name, gen->what);
 }
 
 static void check_canary(const struct kn_set *set, const struct gen_case *gen, const uint8_t *from, const uint8_t *to, const char *side)
@@ -98,7 +98,7 @@ void run_case(const struct kn_set *set, const struct gen_case *gen, unsigned mis
 		const struct outcome scalar = want;
 		want.words = gen->expect;
 		if (gen->expect_carry)
-			memcpy(want.carry, gen->expect_carry, BC_CARRY_NBYTES);
+			memcpy(want.carry, gen->expect_carry, bc_carry_nbytes(gen->args.op));
 		compare(kn_sets[0], gen, &scalar, &want);
 	}
 

@@ -71,9 +71,7 @@ static void put_coded(struct handmade *hm, struct buffer *payload, unsigned tabl
 	enum brv_status status = table_expand(hm->table_kind[table], body, &expanded, NULL);
 	assert(status == BRV_OK);
 	(void)status;
-	kn_enc_fn *encode = expanded->kind == TABLE_HUFF   ? kn_sets[0]->enc_huff
-			    : expanded->kind == TABLE_RANS ? kn_sets[0]->enc_rans
-							   : kn_sets[0]->enc_wide;
+	kn_enc_fn *encode = kn_sets[0]->enc[expanded->kind];
 	args.table = expanded;
 	args.dst = malloc(kn_encode_bound(args.n));
 	args.scratch = malloc(kn_encode_bound(args.n));

@@ -95,15 +95,17 @@ Test(classes, estimates_are_close)
 				counts[p * symbols + s % symbols]++, flat[s % symbols]++;
 			}
 			cr_assert(estimator_make(&e, width, flat));
-			for (unsigned wide = 0; wide < 2; wide++) {
+			for (uint8_t op = OP_LIT_RANS; op <= OP_LIT_ALIAS; op++) {
+				const enum bc_table kind = bc_opinfo(op)->table;
 				struct buffer body = { 0 };
 				struct kn_table *table = NULL;
 				double nbytes;
-				cr_assert(wide ? train_wide(width, PAIRS, 1, counts, &body) : train_rans(width, log2_nb, PAIRS, 1, counts, &body));
-				cr_assert_eq(table_expand(wide ? TABLE_WIDE : TABLE_RANS, (struct span){ body.data, body.nbytes }, &table, NULL), BRV_OK);
+				cr_assert(train_table(op, width, log2_nb, PAIRS, 1, counts, &body));
+				cr_assert_eq(table_expand((uint8_t)kind, (struct span){ body.data, body.nbytes }, &table, NULL), BRV_OK);
 				const double exact = table_cost_bits(table, counts);
-				const double bits = wide ? estimate_wide(&e, PAIRS, counts, &nbytes) : estimate_rans(&e, log2_nb, PAIRS, counts, &nbytes);
-				cr_expect(bits > .99 * exact && bits < 1.01 * exact, "width %u, %s %u: %.0f for %.0f", width, wide ? "wide" : "rans", 1u << log2_nb, bits, exact);
+				const double bits = kind == TABLE_WIDE ? estimate_wide(&e, PAIRS, counts, &nbytes) : kind == TABLE_RANS ?
+							estimate_rans(&e, log2_nb, PAIRS, counts, &nbytes) : estimate_alias(&e, log2_nb, PAIRS, counts, &nbytes);
+				cr_expect(bits > .99 * exact && bits < 1.01 * exact, "width %u, %s %u: %.0f for %.0f", width, bc_opinfo(op)->name, 1u << log2_nb, bits, exact);
 				cr_expect(nbytes > .95 * (double)body.nbytes && nbytes < 1.05 * (double)body.nbytes, "width %u: table of %.0f for %zu", width, nbytes, body.nbytes);
 				free(table);
 				buffer_free(&body);

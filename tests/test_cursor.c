@@ -180,6 +180,7 @@ static void check_prelude(unsigned at, unsigned size, uint64_t value, enum brv_s
 Test(prelude, rules)
 {
 	check_prelude(10, 2, 0, BRV_OK);
+	check_prelude(8, 2, 2, BRV_OK);
 	check_prelude(8, 2, AR_VERSION, BRV_OK);
 	check_prelude(8, 2, AR_VERSION + 1, BRV_VERSION);
 	check_prelude(8, 2, 0, BRV_VERSION);

@@ -12,7 +12,7 @@
 #include "synth/train.h"
 #include "tests/gen.h"
 
-enum { MAX_CANDIDATES = 1024, MOST_INSTR = 3, ROWS = 128, ROW_WORDS = 16, KINDS = 4, MAX_WIDTH = 16 };
+enum { MAX_CANDIDATES = 1024, MOST_INSTR = 3, ROWS = 128, ROW_WORDS = 16, KINDS = TABLE_KINDS, MAX_WIDTH = 16 };
 static const uint8_t widths[] = { 1, 7, 8, 9, 15, 16, 32, 33, 64 };
 static const uint64_t sizes[] = { 1, 2, 3, 64, 65, 130, 390 };
 
@@ -63,7 +63,7 @@ static void add_candidates(struct enumeration *e)
 		for (size_t w = 0; op && w < ARRAY_LEN(widths); w++) {
 			for (unsigned nargs = op->min_args; nargs <= MIN(op->max_args, MOST_INSTR - 1u); nargs++)
 				add_operands(e, op, widths[w], nargs);
-			for (unsigned flags = 1; flags < 4 && (code == OP_LIT_RANS || code == OP_LIT_WIDE) && widths[w] <= 16; flags++)
+			for (unsigned flags = 1; flags < 4 && bc_is_rans((uint8_t)code) && widths[w] <= 16; flags++)
 				for (unsigned aux = 0; aux <= 2 * (flags & BC_CARRY); aux++)
 					add(e, code, widths[w], 0, 0, flags, aux);
 		}
@@ -95,8 +95,7 @@ static struct kn_table *make_table(struct enumeration *e, enum bc_table kind, un
 	for (size_t p = 0; p < pairs; p++)
 		for (size_t s = 0; s < MIN(symbols, (size_t)20); s++)
 			counts[p * symbols + s] = 1 + (uint32_t)gen_between(&e->random, 0, 40);
-	const bool ok = kind == TABLE_HUFF ? train_huff(width, counts, &body) : kind == TABLE_RANS ? train_rans(width, 4, (unsigned)pairs, 1, counts, &body) :
-					     train_wide(width, (unsigned)pairs, 1, counts, &body);
+	const bool ok = train_table((uint8_t)(OP_LIT_HUFF + kind - TABLE_HUFF), width, 4, (unsigned)pairs, 1, counts, &body);
 	if (ok)
 		cr_assert_eq(table_expand(kind, (struct span){ body.data, body.nbytes }, &table, NULL), BRV_OK);
 	buffer_free(&body);
@@ -155,8 +154,7 @@ static struct buffer make_payload(struct enumeration *e, struct exec *exec, bool
 		uint64_t nbytes = kind == PAYLOAD_PACKED ? packed_nbytes(n, in->width) : kind == PAYLOAD_FIRST ? (in->width + 7u) / 8 : 0;
 		if (n == 0)
 			continue;
-		if (e->program.carry_of[i] != 255)
-			nbytes -= MIN(nbytes, (uint64_t)BC_CARRY_NBYTES);
+		nbytes -= MIN(nbytes, (uint64_t)program_carried_nbytes(&e->program, i));
 		if (kind == PAYLOAD_ITEM) {
 			uint8_t length[4];
 			nbytes = gen_between(&e->random, 0, fill ? 300 : 12);

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "runtime/brevis.h"
+#include "tests/forge.h"
 #include "tests/sample.h"
 
 /* Opens a copy of the bytes in a block of just their size (a read beyond is the sanitizer's) and decodes everything.
@@ -222,7 +223,7 @@ BREAK(m_cut_width, INSTR(P_SCATTER, 1)->width = 1)
 BREAK(m_cut_left, CHUNK(S_SCATTER, 0)->payload.data[9] |= 0x20)
 /* 6: TABL */
 BREAK(m_table_count, hm->section[AR_TABL].count_change = 1)
-BREAK(m_table_unknown, hm->table_kind[T_HUFF] = 4)
+BREAK(m_table_unknown, hm->table_kind[T_HUFF] = TABLE_KINDS)
 BREAK(m_table_long, hm->table_change[T_WIDE] = 1)
 BREAK(m_table_short, hm->table[T_RANS].nbytes--)
 BREAK(m_huff_symbols, hm->table[T_HUFF].data[0] = 4)
@@ -298,6 +299,41 @@ Test(format, each_rule_broken)
 		sample_free(&s);
 		buffer_free(&bytes);
 	}
+}
+
+/* An archive that says an older version than an op of it has, or than a table's kind has, is damaged. */
+Test(format, op_of_a_later_version)
+{
+	static const struct bc_instr alias[] = { { .op = OP_LIT_ALIAS, .width = 8 } }, raw[] = { { .op = OP_LIT_RAW, .width = 8 } };
+	static const struct forge_tensor tensor = { .name = "t", .dtype = "U8", .nwords = 300, .program = { { 1, alias } } };
+
+	for (unsigned version = 0; version <= AR_VERSION; version++)
+		for (unsigned unused = 0; unused < 2; unused++) {
+			struct forge f;
+			struct buffer bytes = { 0 }, checkpoint = { 0 }, out = { 0 };
+			brv_error error;
+			forge_begin(&f, 1);
+			cr_assert(forge_tensor(&f, &tensor));
+			forge_end(&f);
+			if (unused) { /* the table alone: no chunk names it */
+				struct hm_stream *stream = &f.hm->stream[f.hm->nstreams - 1];
+				f.hm->instr[f.hm->nprograms - 1][0] = raw[0];
+				stream->chunks[0].noperands = 0;
+				stream->chunks[0].payload.nbytes = 0;
+				buffer_put(&stream->chunks[0].payload, f.data.data + f.data_at[f.hm->nstreams - 1], tensor.nwords);
+			}
+			f.hm->version = version;
+			hm_write(f.hm, &bytes);
+			forge_expected(&f, &checkpoint);
+			const bool good = version >= 2 || (version == 0 && !unused); /* 0: the lowest that its ops have */
+			cr_assert_eq(read_all(bytes.data, bytes.nbytes, &out, &error), good ? BRV_OK : BRV_DAMAGED, "version %u: %s", version, error.text);
+			cr_assert(good || strstr(error.text, "version 1"), "%s", error.text);
+			cr_assert(!good || (out.nbytes == checkpoint.nbytes - 8 && !memcmp(out.data, checkpoint.data + 8, out.nbytes)));
+			buffer_free(&out);
+			buffer_free(&bytes);
+			buffer_free(&checkpoint);
+			forge_free(&f);
+		}
 }
 
 /* Changes of the prelude, whose own checksum is corrected. */

@@ -3,6 +3,7 @@
  * NAME.safetensors beside NAME.brv is what has to come out. tests/check_reference.py does the same with the second decoder.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,52 @@ Test(golden, every_set_decodes_every_archive)
 	}
 	closedir(directory);
 	cr_assert(found >= 50, "only %u archives", found);
+}
+
+/* brv_show() of each tensor names each op that its chunks use, and the tables by number. */
+static void check_shown(const struct golden *g, const brv_archive *archive, uint64_t index, char *text, size_t size)
+{
+	const struct stream *stream = tensor_stream(archive, index);
+	const size_t length = brv_show(archive, index, text, size);
+
+	cr_assert(length > 0 && length < size, "%s", g->name);
+	for (uint64_t k = 0; k < stream->nchunks; k++) {
+		const struct chunk *chunk = &archive->view.chunk[stream->chunk_at + k];
+		const struct bc_program *program = chunk_program(&archive->view, stream, chunk);
+		for (unsigned i = 0, table = 0; i < program->ninstr; i++) {
+			const struct bc_opinfo *op = bc_opinfo(program->instr[i].op);
+			char line[48];
+			cr_assert(strstr(text, op->name), "%s: no %s in %s", g->name, op->name, text);
+			if (op->table == TABLE_NONE)
+				continue;
+			const int n = snprintf(line, sizeof(line), "\n  table %llu, ", (unsigned long long)archive->view.operand[chunk->operands_at + table++]);
+			for (unsigned c = 0; c < 4; c++) /* lit.huff has HUFF */
+				line[(unsigned)n + c] = (char)toupper(op->name[4 + c]);
+			line[n + 4] = 0;
+			cr_assert(strstr(text, line), "%s: no %s in %s", g->name, line, text);
+		}
+	}
+}
+
+Test(golden, every_tensor_can_be_shown)
+{
+	enum { SIZE = 1 << 20 };
+	DIR *directory = open_directory();
+	char *text = malloc(SIZE);
+	struct golden g;
+
+	while (next_golden(directory, &g)) {
+		brv_archive *archive;
+		brv_info info;
+		cr_assert_eq(brv_open_memory(g.archive.data, g.archive.nbytes, NULL, &archive, NULL), BRV_SUCCESS, "%s", g.name);
+		brv_get_info(archive, &info);
+		for (uint64_t i = 0; i < info.tensor_count; i++)
+			check_shown(&g, archive, i, text, SIZE);
+		brv_close(archive);
+		free_golden(&g);
+	}
+	closedir(directory);
+	free(text);
 }
 
 /* Ops, by code, that some program of the archive has, if a chunk uses the program. */

@@ -72,6 +72,7 @@ static void walk_fused(const char *name)
 {
 	static const struct { enum kn_id id; uint8_t op; } fused[] = {
 		{ KN_FUSED_RANS_MERGE, OP_LIT_RANS }, { KN_FUSED_WIDE_MERGE, OP_LIT_WIDE },
+		{ KN_FUSED_ALIAS_MERGE, OP_LIT_ALIAS },
 	};
 	static_assert(ARRAY_LEN(fused) == KN_FUSED_COUNT, "each fused kernel has its literal here");
 	const struct kn_set *set = set_or_skip(name);

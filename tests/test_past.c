@@ -41,7 +41,7 @@ static void put_chunks(struct hm_stream *stream, const struct kn_table *table, c
 		const size_t n = MIN((size_t)CODED_WORDS - at, (size_t)CHUNK);
 		const struct kn_enc_args args = { .dst = item, .src = high + at, .n = n, .table = table, .scratch = scratch };
 		hm_packed(&stream->chunks[k].payload, 8, low + at, n);
-		hm_item(&stream->chunks[k].payload, item, kn_sets[0]->enc_rans(&args));
+		hm_item(&stream->chunks[k].payload, item, kn_sets[0]->enc[TABLE_RANS](&args));
 		stream->chunks[k].noperands = 1;
 	}
 	free(item);

@@ -29,7 +29,7 @@ static enum brv_status expand(uint8_t kind, const void *body, size_t nbytes)
 Test(tables, unknown_kind)
 {
 	cr_assert_eq(expand(0, BODY(0, 1, 0x11)), BRV_VERSION);
-	cr_assert_eq(expand(4, BODY(0, 1, 0x11)), BRV_VERSION);
+	cr_assert_eq(expand(TABLE_KINDS, BODY(0, 1, 0x11)), BRV_VERSION);
 	cr_assert_eq(expand(255, "", 0), BRV_VERSION);
 }
 
@@ -127,6 +127,36 @@ Test(tables, wide)
 }
 
 /* All 4096 slots for one symbol: a frequency that a state could not take. */
+/* 3072 and 1024 of 4096, as in tests/ops/test_alias.c. */
+Test(tables, alias)
+{
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 1, 0, 1, 10, 9, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_OK);
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(8, 8, 1, 1, 0, 1, 10, 9, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_OK);
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 1, 1, 1, 10, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_OK);
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(3, 8, 1, 1, 0, 1, 10, 9, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_DAMAGED);
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(9, 8, 1, 1, 0, 1, 10, 9, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_DAMAGED);
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 0, 1, 1, 0, 1, 0, 0, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_DAMAGED);
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 17, 1, 1, 0, 1, 10, 9, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_DAMAGED);
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 0, 1, 0, 1, 10, 9, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_DAMAGED);
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 9, 1, 0, 1, 10, 9, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_DAMAGED);
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 3, 0, 1, 10, 9, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_DAMAGED);
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 8, 0, 1, 10, 9, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_DAMAGED);
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(8, 8, 1, 2, 0, 1, 10, 9, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_DAMAGED); /* 512 buckets */
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 1, 2, 1, 10, 9, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_DAMAGED);
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 1, 0, 16, 10, 9, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_DAMAGED); /* 17 symbols in 16 buckets */
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 1, 0, 0, 10, 0x00, 0x10)), BRV_DAMAGED);                     /* one symbol */
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 1, 0, 1, 250, 1, 9, 0x00, 0x10, 0x00, 0x0d, 0x00)), BRV_DAMAGED); /* a value above 255 */
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 1, 0, 1, 10, 9, 0x00, 0x10, 0x00, 0x0d, 0x40)), BRV_DAMAGED); /* a bit of the filling */
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 1, 0, 1, 10, 9, 0x00, 0x10, 0x00, 0x0d, 0x00, 0x00)), BRV_DAMAGED);
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 1, 0, 1, 10, 9, 0x00, 0x10, 0x00, 0x0d)), BRV_DAMAGED);
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 1, 0, 1, 10, 9, 0x00, 0x10, 0x00, 0x0c, 0x00)), BRV_DAMAGED); /* 2048 and 1024 */
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 1, 0, 1, 10, 9, 0x00, 0x10, 0x80, 0x0d, 0x00)), BRV_DAMAGED); /* 3584 and 1024 */
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 1, 0, 1, 10, 9, 0x00, 0x20, 0x00, 0x0d, 0x00)), BRV_DAMAGED); /* k = 13 */
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 1, 0, 1, 10, 9, 0x02, 0x10, 0x00, 0x0d, 0x00)), BRV_DAMAGED); /* k = -1 */
+	cr_assert_eq(expand(TABLE_ALIAS, BODY(4, 8, 1, 1, 0, 1)), BRV_DAMAGED);
+	cr_assert_eq(expand(TABLE_ALIAS, "", 0), BRV_DAMAGED);
+}
+
 Test(tables, wide_frequency_4096)
 {
 	cr_assert_eq(expand(TABLE_WIDE, BODY(8, 1, 1, 0, 1, 10, 9, 0xfc, 0xff, 0x00)), BRV_OK);         /* 4095 and 1 */
@@ -181,10 +211,10 @@ static double entropy_bits(size_t symbols, size_t pairs, const uint32_t *counts)
 Test(tables, trained, .timeout = 120)
 {
 	uint64_t state = 9;
-	unsigned made[4] = { 0 };
+	unsigned made[TABLE_KINDS] = { 0 };
 
-	for (unsigned i = 0; i < 400; i++) {
-		const uint8_t kind = (uint8_t)(1 + i % 3);
+	for (unsigned i = 0; i < 500; i++) {
+		const uint8_t kind = (uint8_t)(1 + i % (TABLE_KINDS - 1)), op = (uint8_t)(OP_LIT_HUFF + kind - TABLE_HUFF);
 		const unsigned width = kind == TABLE_HUFF ? (unsigned)gen_between(&state, 1, 8) : gen_width(&state, 1, 13);
 		const unsigned kr = kind == TABLE_HUFF ? 1 : (unsigned)gen_between(&state, 1, 8), kc = kind == TABLE_HUFF ? 1 : 1u << gen_between(&state, 0, 2);
 		const size_t symbols = (size_t)1 << width, pairs = (size_t)kr * kc;
@@ -197,9 +227,7 @@ Test(tables, trained, .timeout = 120)
 		make_counts(&state, symbols, pairs, counts);
 		for (size_t k = 0; k < symbols * pairs; k++)
 			words += counts[k];
-		const bool good = kind == TABLE_HUFF ? train_huff(width, counts, &body) :
-				  kind == TABLE_RANS ? train_rans(width, (unsigned)gen_between(&state, 4, 6), kr, kc, counts, &body) :
-				  train_wide(width, kr, kc, counts, &body);
+		const bool good = train_table(op, width, (unsigned)gen_between(&state, 4, kind == TABLE_RANS || kc > 2 ? 6 : kc > 1 ? 7 : 8), kr, kc, counts, &body);
 		cr_assert(good || body.nbytes == 0, "a body without a table");
 		if (good) {
 			made[kind]++;
@@ -215,7 +243,8 @@ Test(tables, trained, .timeout = 120)
 		buffer_free(&body);
 		free(counts);
 	}
-	cr_assert(made[1] > 80 && made[2] > 80 && made[3] > 80, "%u, %u, %u made", made[1], made[2], made[3]);
+	for (unsigned kind = 1; kind < TABLE_KINDS; kind++)
+		cr_assert(made[kind] > 80, "kind %u: %u made", kind, made[kind]);
 }
 
 Test(tables, nothing_to_train_on)
@@ -225,7 +254,7 @@ Test(tables, nothing_to_train_on)
 
 	for (unsigned used = 0; used < 2; used++) {
 		counts[77] = used * 1000;
-		cr_assert(!train_huff(8, counts, &body) && !train_rans(8, 4, 1, 1, counts, &body) && !train_wide(8, 1, 1, counts, &body));
+		cr_assert(!train_huff(8, counts, &body) && !train_rans(8, 4, 1, 1, counts, &body) && !train_wide(8, 1, 1, counts, &body) && !train_alias(8, 6, 1, 1, counts, &body));
 		cr_assert_eq(body.nbytes, 0);
 	}
 	buffer_free(&body);
@@ -239,7 +268,7 @@ Test(tables, cost_is_true, .timeout = 120)
 	uint64_t state = 10;
 
 	for (unsigned i = 0; i < 60; i++) {
-		const uint8_t kind = (uint8_t)(1 + i % 3);
+		const uint8_t kind = (uint8_t)(1 + i % (TABLE_KINDS - 1)), op = (uint8_t)(OP_LIT_HUFF + kind - TABLE_HUFF);
 		const unsigned width = kind == TABLE_HUFF ? (unsigned)gen_between(&state, 2, 8) : gen_width(&state, 2, 12);
 		uint32_t *counts = calloc((size_t)1 << width, sizeof(*counts));
 		struct buffer body = { 0 };
@@ -249,12 +278,10 @@ Test(tables, cost_is_true, .timeout = 120)
 		gen_words(&state, i % 2 ? GEN_BELL : GEN_RUNS, width, WORDS, words);
 		for (unsigned k = 0; k < WORDS; k++)
 			counts[get_word(words, word_nbytes(width), k)]++;
-		const bool good = kind == TABLE_HUFF ? train_huff(width, counts, &body) :
-				  kind == TABLE_RANS ? train_rans(width, 4 + i % 2, 1, 1, counts, &body) : train_wide(width, 1, 1, counts, &body);
+		const bool good = train_table(op, width, 4 + i / 4 % (kind == TABLE_RANS ? 3 : 5), 1, 1, counts, &body);
 		if (good && table_expand(kind, (struct span){ body.data, body.nbytes }, &table, &err) == BRV_OK) {
 			const struct kn_enc_args args = { .dst = dst, .src = words, .n = WORDS, .table = table, .scratch = scratch };
-			const size_t nbytes = kind == TABLE_HUFF ? kn_sets[0]->enc_huff(&args) :
-					      kind == TABLE_RANS ? kn_sets[0]->enc_rans(&args) : kn_sets[0]->enc_wide(&args);
+			const size_t nbytes = kn_sets[0]->enc[kind](&args);
 			const double said = table_cost_bits(table, counts) / 8 + item_overhead_nbytes(kind, false);
 			cr_assert(fabs((double)nbytes - said) < .01 * said + 40, "%u: kind %u, width %u: %zu bytes, %g expected", i, kind, width, nbytes, said);
 		}

@@ -59,7 +59,7 @@ static void add_literal(struct making *m, unsigned width, bool in_step)
 	case 4: add(m, width == m->root_width ? OP_REF : OP_LIT_RAW, width, 0, 0); return;
 	case 5: add(m, width <= 8 ? OP_LIT_HUFF : OP_LIT_PACK, width, 0, 0); return;
 	case 6: add(m, width <= 16 ? OP_LIT_RANS : OP_LIT_RAW, width, 0, 0); break;
-	default: add(m, width <= 10 ? OP_LIT_WIDE : OP_LIT_RAW, width, 0, 0); break;
+	default: add(m, width <= 10 ? fuzz_below(m->in, 2) ? OP_LIT_WIDE : OP_LIT_ALIAS : OP_LIT_RAW, width, 0, 0); break;
 	}
 	if (!m->full && m->instr[m->ninstr - 1].op != OP_LIT_RAW)
 		add_flags(m, in_step);

@@ -12,7 +12,7 @@ static bool check(const void *item, size_t nbytes, size_t n, const uint8_t *want
 {
 	struct literal literal;
 	struct literal_call call = { .n = n, .item = item, .item_nbytes = nbytes };
-	uint8_t words[64], carry[BC_CARRY_NBYTES];
+	uint8_t words[64], carry[BC_CARRY_MAX_NBYTES];
 	uint64_t state = 1;
 
 	literal_from_body(&literal, OP_LIT_HUFF, 8, three, sizeof(three));

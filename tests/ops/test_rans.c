@@ -39,7 +39,7 @@ static int check(unsigned j, const void *front, size_t nfront, int more)
 {
 	struct literal literal;
 	struct buffer item = item_of(j, front, nfront);
-	uint8_t word[2], carry[BC_CARRY_NBYTES];
+	uint8_t word[2], carry[BC_CARRY_MAX_NBYTES];
 	uint64_t state = j;
 
 	uniform(&literal);

@@ -15,7 +15,7 @@ static int check(const void *body, size_t body_nbytes, unsigned j, const void *f
 	struct literal literal;
 	struct buffer item = { 0 };
 	uint32_t states[64];
-	uint8_t word[2], carry[BC_CARRY_NBYTES];
+	uint8_t word[2], carry[BC_CARRY_MAX_NBYTES];
 	uint64_t state = j;
 
 	for (unsigned k = 0; k < 64; k++)
