@@ -3,7 +3,7 @@
 
 /* Bytes a cycle is worth. Balanced takes a step of the rANS family (0.09 cycles a word for 0.005 bytes) but no gather
  * (2 cycles for 0.003); speed takes column classes (0.05 cycles for 0.008 bytes) but no joint symbols. */
-static const double lambda[] = { [COST_SIZE] = 0.0002, [COST_BALANCED] = 0.009, [COST_SPEED] = 0.10 };
+static const double lambda[] = { [COST_SIZE] = 0.0001, [COST_BALANCED] = 0.009, [COST_SPEED] = 0.10 };
 
 struct cost_model cost_model(enum cost_favor favor, enum cost_target target)
 {
@@ -17,6 +17,12 @@ static const double rans_cycles[COST_TARGETS][3][3] = {
 	[COST_NEON] = { { .70, .75, .90 }, { .80, .90, 1.2 }, { 1.0, 1.3, 2.0 } },
 };
 static const double wide_cycles[COST_TARGETS] = { 2.4, 3.5, 5.0 };
+/* lit.alias by buckets times column classes, up to 32, 64, 128 and 256; its tables, which take longer to expand, are in it. */
+static const double alias_cycles[COST_TARGETS][4] = {
+	[COST_AVX512] = { .75, .75, 1.1, 1.5 },
+	[COST_AVX2] = { 2.0, 2.6, 3.9, 5.5 },
+	[COST_NEON] = { 8, 8, 8, 8 },
+};
 static const double huff_cycles[COST_TARGETS] = { 1.7, 1.7, 2.0 };
 static const double lookup_cycles[COST_TARGETS] = { .5, 1.6, 2.0 };
 static const double scatter_cycles[COST_TARGETS] = { .4, .7, 3.0 };
@@ -25,6 +31,10 @@ double cost_cycles(const struct cost_model *model, const struct expr_node *node,
 {
 	switch (node->op) {
 	case OP_LIT_RANS: return rans_cycles[model->target][node->log2_nb - 4][node->cols && kc > 1 ? (kc > 2 ? 2 : 1) : 0];
+	case OP_LIT_ALIAS: {
+		const unsigned entries = (node->cols ? kc : 1) << node->log2_nb;
+		return alias_cycles[model->target][entries <= 32 ? 0 : entries <= 64 ? 1 : entries <= 128 ? 2 : 3];
+	}
 	case OP_LIT_WIDE: return wide_cycles[model->target];
 	case OP_LIT_HUFF: return huff_cycles[model->target];
 	case OP_LIT_RAW: return .02 + .004 * node->width;

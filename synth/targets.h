@@ -10,7 +10,7 @@
 #include "synth/expr.h"
 #include "synth/invert.h"
 
-enum { TARGET_MAX_SEGMENTS = 16, TARGETS_MAX = 1024, TARGET_MAX_LITERALS = 20 };
+enum { TARGET_MAX_SEGMENTS = 16, TARGETS_MAX = 1024, TARGET_MAX_LITERALS = 36 };
 
 /* A literal (or const) that can close a hole, and what it would cost over the whole tensor. */
 struct literal {
