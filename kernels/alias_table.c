@@ -1,4 +1,4 @@
-/* table_alias.c: the tables of lit.alias, checked and expanded (docs/FORMAT.md, 6.4). SPDX-License-Identifier: Apache-2.0 */
+/* alias_table.c: the tables of lit.alias, checked and expanded (docs/FORMAT.md, 6.4). SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/table_bits.h"
 
 enum { TOTAL = 1 << WIDE_BITS };
@@ -14,16 +14,16 @@ struct pair {
 static bool take_frequencies(struct bits *bits, unsigned n, unsigned *freq)
 {
 	unsigned sum = 0;
+	int k = 0;
 
-	for (unsigned j = 0, k = 0; j < n; j++) {
-		unsigned step = 0;
+	for (unsigned j = 0; j < n; j++) {
+		int step = 0;
 		while (step <= WIDE_BITS && !take_bits(bits, 1))
 			step++;
-		const bool down = step && take_bits(bits, 1);
-		if (step > WIDE_BITS || (down ? step > k : k + step > WIDE_BITS))
+		k += step && take_bits(bits, 1) ? -step : step;
+		if (k < 0 || k > WIDE_BITS)
 			return false;
-		k = down ? k - step : k + step;
-		freq[j] = k ? (1u << (k - 1)) + take_bits(bits, k - 1) : 0;
+		freq[j] = k ? (1u << (k - 1)) + take_bits(bits, (unsigned)k - 1) : 0;
 		sum += freq[j];
 		if (freq[j] >= TOTAL || sum > TOTAL)
 			return false;
@@ -31,20 +31,13 @@ static bool take_frequencies(struct bits *bits, unsigned n, unsigned *freq)
 	return sum == TOTAL;
 }
 
-/* Symbols by frequency, the largest first, of equal ones the lower index: a sort by counting. */
+/* Symbols by frequency, the largest first, of equal ones the lower index: by insertion, where each place is seen to be below n. */
 static void sort_symbols(struct pair *pair, const unsigned *freq, unsigned n)
 {
-	uint16_t at[TOTAL + 1] = { 0 };
-	unsigned most = 0, sum = 0;
-
-	for (unsigned j = 0; j < n; j++)
-		at[freq[j]]++, most = MAX(most, freq[j]);
-	for (unsigned f = most + 1; f-- > 0;) {
-		const unsigned count = at[f];
-		at[f] = (uint16_t)sum, sum += count;
-	}
 	for (unsigned j = 0; j < n; j++) {
-		const unsigned b = at[freq[j]]++;
+		unsigned b = j;
+		for (; b > 0 && pair->freq[b - 1] < freq[j]; b--)
+			pair->symbol[b] = pair->symbol[b - 1], pair->freq[b] = pair->freq[b - 1];
 		pair->symbol[b] = (uint8_t)j, pair->freq[b] = freq[j];
 	}
 	for (unsigned b = n; b < pair->nb; b++)
@@ -128,7 +121,7 @@ static uint16_t free_word(const uint16_t *value, unsigned n)
 {
 	unsigned word = 65535;
 
-	for (unsigned j = n; j-- > 0 && value[j] == word;)
+	for (unsigned j = n; j > 0 && value[j - 1] == word; j--)
 		word--;
 	return (uint16_t)word;
 }
@@ -137,8 +130,8 @@ enum brv_status table_expand_alias(struct span body, struct kn_alias *alias, str
 {
 	struct bits bits = { .bytes = { body.ptr, body.ptr + body.nbytes, false } };
 	struct cursor *c = &bits.bytes;
-	struct pair pair;
-	unsigned freq[ALIAS_MAX_ENTRIES];
+	struct pair pair = { 0 };
+	unsigned freq[ALIAS_MAX_ENTRIES] = { 0 };
 
 	alias->log2_nb = cursor_u8(c), alias->width = cursor_u8(c), alias->kr = cursor_u8(c), alias->kc = cursor_u8(c);
 	const unsigned escape = cursor_u8(c), nb = 1u << MIN(alias->log2_nb, 8);
