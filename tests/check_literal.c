@@ -17,9 +17,7 @@ void literal_from_body(struct literal *out, enum bc_op op, unsigned width, const
 	*out = (struct literal){ .op = (uint8_t)op, .width = width, .kr = 1, .kc = 1 };
 	buffer_put(&out->body, body, nbytes);
 	cr_assert_eq(table_expand(bc_opinfo(out->op)->table, (struct span){ out->body.data, nbytes }, &out->table, &err), BRV_OK, "%s", err.text);
-	if (op == OP_LIT_RANS)
-		out->kr = out->body.data[2], out->kc = out->body.data[3], out->width = out->body.data[1];
-	else if (op == OP_LIT_ALIAS)
+	if (op == OP_LIT_RANS || op == OP_LIT_ALIAS)
 		out->kr = out->body.data[2], out->kc = out->body.data[3], out->width = out->body.data[1];
 	else if (op == OP_LIT_WIDE)
 		out->kr = out->body.data[1], out->kc = out->body.data[2], out->width = out->body.data[0];
@@ -42,6 +40,17 @@ bool test_literal_train(struct literal *out, enum bc_op op, unsigned width, unsi
 		literal_from_body(out, op, width, body.data, body.nbytes);
 	buffer_free(&body);
 	return good;
+}
+
+bool test_literal_random(struct literal *out, uint8_t op, unsigned width, enum test_classes classes, unsigned i, uint64_t *state)
+{
+	enum { MOST_SYMBOLS = 400 };                    /* more than any table holds */
+	const unsigned kr = classes != CLASSES_NONE ? (unsigned)gen_between(state, 1, width > 12 ? 2 : 8) : 1;
+	const unsigned kc = classes == CLASSES_BOTH ? 1u << gen_between(state, 0, 2) : 1;
+	/* 16 buckets and up: to 64 for lit.rans, to 256 in all column classes for lit.alias. The others have no buckets. */
+	const unsigned sizes = op == OP_LIT_RANS || kc > 2 ? 3 : kc > 1 ? 4 : 5;
+
+	return test_literal_train(out, op, width, 4 + i % sizes, kr, kc, (unsigned)gen_between(state, 2, MIN(1u << width, (unsigned)MOST_SYMBOLS)), state);
 }
 
 void literal_free(struct literal *literal)

@@ -17,6 +17,9 @@ struct literal {
 void literal_from_body(struct literal *out, enum bc_op op, unsigned width, const void *body, size_t nbytes);
 /* A table trained on random counts of `symbols` different words. False if these counts make none. */
 bool test_literal_train(struct literal *out, enum bc_op op, unsigned width, unsigned log2_nb, unsigned kr, unsigned kc, unsigned symbols, uint64_t *state);
+/* The i-th of a walk over an op's table sizes: a table for words of `width` bits with random counts and numbers of classes. False as above. */
+enum test_classes { CLASSES_NONE, CLASSES_ROWS, CLASSES_BOTH };
+bool test_literal_random(struct literal *out, uint8_t op, unsigned width, enum test_classes classes, unsigned i, uint64_t *state);
 void literal_free(struct literal *literal);
 
 struct literal_call {

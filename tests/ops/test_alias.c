@@ -1,9 +1,7 @@
-/* test_alias.c: lit.alias: a table by hand, literals, carry, classes, damage. SPDX-License-Identifier: Apache-2.0 */
+/* test_alias.c: lit.alias by hand: a table, literals, damage; words at the end of the range. SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
-#include <stdio.h>
 
 #include "synth/train.h"
-#include "tests/gen.h"
 #include "tests/model_literal.h"
 
 /* 10 and 20, with 3072 and 1024 of 4096 positions: k = 12 (twelve zeros, a one, not less), then 1024 in 11 bits; k = 11 (a zero, a one, less), then 0 in
@@ -91,31 +89,4 @@ Test(op_alias, highest_words)
 		literal_exercise(&literal, (struct literal_call){ .n = 2000, .nfield = 1, .field = { 16 } }, 4, &state, "highest words above a field");
 		literal_free(&literal);
 	}
-}
-
-Test(op_alias, random, .timeout = 240)
-{
-	static const size_t lengths[] = { 1, 63, 64, 127, 128, 129, 255, 257, 300, 1000, 4099 };
-	unsigned made = 0;
-	uint64_t state = 5;
-
-	for (unsigned i = 0; i < 90; i++) {
-		struct literal literal;
-		const unsigned width = gen_width(&state, 1, 16), kr = i % 3 ? (unsigned)gen_between(&state, 1, 8) : 1;
-		const unsigned kc = i % 3 == 2 ? 1u << gen_between(&state, 0, 2) : 1, log2_nb = 4 + i / 3 % (kc > 2 ? 3 : kc > 1 ? 4 : 5);
-		char what[40];
-		if (!test_literal_train(&literal, OP_LIT_ALIAS, width, log2_nb, width > 12 ? MIN(kr, 2u) : kr, kc,
-					(unsigned)gen_between(&state, 2, MIN(1u << width, 400u)), &state))
-			continue;
-		made++;
-		snprintf(what, sizeof(what), "table %u", i);
-		for (unsigned k = 0; k < 4; k++) {
-			struct literal_call call = { .n = lengths[gen_between(&state, 0, ARRAY_LEN(lengths) - 1)], .carry = k & 1 };
-			if (literal.kr * literal.kc > 1)
-				call.row_words = gen_between(&state, 1, k & 2 ? 20 : 500), call.first = gen_between(&state, 0, 1000);
-			literal_exercise(&literal, call, 6, &state, what);
-		}
-		literal_free(&literal);
-	}
-	cr_assert(made > 60, "only %u tables", made);
 }

@@ -1,8 +1,6 @@
-/* test_huff.c: lit.huff: codes by hand, both numbers of segments, long and short codes, damage. SPDX-License-Identifier: Apache-2.0 */
+/* test_huff.c: lit.huff by hand: codes, both numbers of segments, damage. SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
-#include <stdio.h>
 
-#include "tests/gen.h"
 #include "tests/model_literal.h"
 
 /* 5 is 0, 6 is 10, 7 is 11. */
@@ -59,25 +57,4 @@ Test(op_huff, segments_of_zero_bytes)
 	whole[3] = whole[4] = 5, whole[0] = 0xff;
 	cr_assert(!literal_check(&literal, &call, &state, "a segment beyond the end"));
 	literal_free(&literal);
-}
-
-Test(op_huff, random, .timeout = 120)
-{
-	static const size_t lengths[] = { 1, 2, 7, 8, 200, 255, 256, 257, 263, 264, 265, 300, 1000, 4099 };
-	unsigned made = 0;
-	uint64_t state = 3;
-
-	for (unsigned i = 0; i < 60; i++) {
-		struct literal literal;
-		const unsigned width = (unsigned)gen_between(&state, 1, 8);
-		char what[40];
-		if (!test_literal_train(&literal, OP_LIT_HUFF, width, 0, 1, 1, (unsigned)gen_between(&state, 2, 1u << width), &state))
-			continue;
-		made++;
-		snprintf(what, sizeof(what), "table %u", i);
-		for (unsigned k = 0; k < 4; k++)
-			literal_exercise(&literal, (struct literal_call){ .n = lengths[gen_between(&state, 0, ARRAY_LEN(lengths) - 1)] }, 6, &state, what);
-		literal_free(&literal);
-	}
-	cr_assert(made > 40, "only %u tables", made);
 }

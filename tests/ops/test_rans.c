@@ -1,8 +1,6 @@
-/* test_rans.c: lit.rans: a table by hand, escapes, literals, patches, carry, classes, damage. SPDX-License-Identifier: Apache-2.0 */
+/* test_rans.c: lit.rans by hand: a table, escapes, literals, patches, damage. SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
-#include <stdio.h>
 
-#include "tests/gen.h"
 #include "tests/model_literal.h"
 
 enum { HEAD = 8, STATES = 256 };
@@ -82,31 +80,4 @@ Test(op_rans, patches)
 	cr_assert_eq(check(3, FRONT(0, 0, 1, 1, 0, 0, 0, 9, 0), 0), -1);        /* beyond the end */
 	cr_assert_eq(check(3, FRONT(0, 0, 1, 0, 0, 0, 0, 9, 1), 0), -1);        /* a word of more than 8 bits */
 	cr_assert_eq(check(3, FRONT(0, 0, 2, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 9, 0), 0), -1); /* more patches than words, and twice the same */
-}
-
-Test(op_rans, random, .timeout = 240)
-{
-	static const size_t lengths[] = { 1, 60, 127, 128, 129, 255, 256, 257, 300, 1000, 4099 };
-	unsigned made = 0;
-	uint64_t state = 4;
-
-	for (unsigned i = 0; i < 90; i++) {
-		struct literal literal;
-		const unsigned width = gen_width(&state, 1, 16), kr = i % 3 ? (unsigned)gen_between(&state, 1, 8) : 1;
-		const unsigned kc = i % 3 == 2 ? 1u << gen_between(&state, 0, 2) : 1;
-		char what[40];
-		if (!test_literal_train(&literal, OP_LIT_RANS, width, 4 + i % 3, width > 12 ? MIN(kr, 2u) : kr, kc,
-				   (unsigned)gen_between(&state, 2, MIN(1u << width, 300u)), &state))
-			continue;
-		made++;
-		snprintf(what, sizeof(what), "table %u", i);
-		for (unsigned k = 0; k < 4; k++) {
-			struct literal_call call = { .n = lengths[gen_between(&state, 0, ARRAY_LEN(lengths) - 1)], .carry = k & 1 };
-			if (literal.kr * literal.kc > 1)
-				call.row_words = gen_between(&state, 1, k & 2 ? 20 : 500), call.first = gen_between(&state, 0, 1000);
-			literal_exercise(&literal, call, 6, &state, what);
-		}
-		literal_free(&literal);
-	}
-	cr_assert(made > 60, "only %u tables", made);
 }

@@ -1,8 +1,6 @@
-/* test_wide.c: lit.wide: a table by hand, literals, carry, classes, damage. SPDX-License-Identifier: Apache-2.0 */
+/* test_wide.c: lit.wide by hand: a table, literals, damage. SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
-#include <stdio.h>
 
-#include "tests/gen.h"
 #include "tests/model_literal.h"
 
 /* 10 and 20, each as likely (k = 12, m = 0 twice); or 10 and an escape. */
@@ -45,31 +43,4 @@ Test(op_wide, by_hand)
 	cr_assert_eq(check(two, sizeof(two), 1, FRONT(1, 5), 0, 0), -1);                /* a literal left over */
 	cr_assert_eq(check(one_and_escape, sizeof(one_and_escape), 1, FRONT(1, 5), 0, 0), 5);
 	cr_assert_eq(check(one_and_escape, sizeof(one_and_escape), 1, FRONT(0), 0, 0), -1); /* a literal too few */
-}
-
-Test(op_wide, random, .timeout = 240)
-{
-	static const size_t lengths[] = { 1, 63, 64, 65, 127, 128, 129, 257, 300, 1000, 4099 };
-	unsigned made = 0;
-	uint64_t state = 5;
-
-	for (unsigned i = 0; i < 60; i++) {
-		struct literal literal;
-		const unsigned width = gen_width(&state, 1, 16), kr = i % 3 ? (unsigned)gen_between(&state, 1, 8) : 1;
-		const unsigned kc = i % 3 == 2 ? 1u << gen_between(&state, 0, 2) : 1;
-		char what[40];
-		if (!test_literal_train(&literal, OP_LIT_WIDE, width, 0, width > 12 ? MIN(kr, 2u) : kr, kc,
-				   (unsigned)gen_between(&state, 2, MIN(1u << width, 400u)), &state))
-			continue;
-		made++;
-		snprintf(what, sizeof(what), "table %u", i);
-		for (unsigned k = 0; k < 4; k++) {
-			struct literal_call call = { .n = lengths[gen_between(&state, 0, ARRAY_LEN(lengths) - 1)], .carry = k & 1 };
-			if (literal.kr * literal.kc > 1)
-				call.row_words = gen_between(&state, 1, k & 2 ? 20 : 500), call.first = gen_between(&state, 0, 1000);
-			literal_exercise(&literal, call, 6, &state, what);
-		}
-		literal_free(&literal);
-	}
-	cr_assert(made > 40, "only %u tables", made);
 }
