@@ -22,8 +22,9 @@ enum brv_status prelude_read(const uint8_t bytes[AR_PRELUDE_NBYTES], struct ar_p
 		return fail(err, BRV_VERSION, "format version %u: this program reads versions 1 to %d", out->version, AR_VERSION);
 	if (load_u64(bytes + AT_SUM) != XXH3_64bits(bytes, AT_SUM))
 		return fail(err, BRV_DAMAGED, "the prelude's checksum does not match");
-	if (load_u16(bytes + AT_FLAGS) != 0)
-		return fail(err, BRV_VERSION, "unknown flags 0x%x in the prelude", load_u16(bytes + AT_FLAGS));
+	out->flags = load_u16(bytes + AT_FLAGS);
+	if (out->flags & ~(out->version < 2 ? 0 : AR_FLAG_PACKED | AR_FLAG_ENTRIES) || out->flags == AR_FLAG_ENTRIES)
+		return fail(err, BRV_VERSION, "unknown flags 0x%x in the prelude", out->flags);
 	if (load_u32(bytes + AT_PRELUDE) != AR_PRELUDE_NBYTES)
 		return fail(err, BRV_DAMAGED, "the prelude has %u bytes, not %d", load_u32(bytes + AT_PRELUDE), AR_PRELUDE_NBYTES);
 	out->archive_nbytes = load_u64(bytes + AT_ARCHIVE), out->payload_nbytes = load_u64(bytes + AT_PAYLOAD);
@@ -51,6 +52,7 @@ void prelude_write(const struct ar_prelude *prelude, uint8_t bytes[AR_PRELUDE_NB
 	memset(bytes, 0, AR_PRELUDE_NBYTES);
 	memcpy(bytes, ar_magic, sizeof(ar_magic));
 	store_u16(bytes + AT_VERSION, prelude->version);
+	store_u16(bytes + AT_FLAGS, prelude->flags);
 	store_u32(bytes + AT_PRELUDE, AR_PRELUDE_NBYTES);
 	store_u64(bytes + AT_ARCHIVE, prelude->archive_nbytes);
 	store_u64(bytes + AT_PAYLOAD, prelude->payload_nbytes);

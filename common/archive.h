@@ -22,10 +22,11 @@ extern const uint8_t ar_magic[8];
 
 enum ar_section { AR_CODE, AR_TABL, AR_INDX, AR_SUMS, AR_SECTIONS };
 enum ar_form { AR_FORM_PLAIN = 0, AR_FORM_HUFF = 1 };
+enum ar_flags { AR_FLAG_PACKED = 1, AR_FLAG_ENTRIES = 2 }; /* stream 0 is a packed header; one without names and entries */
 enum ar_kind { AR_HEADER = 0, AR_CLASS = 1, AR_TENSOR = 2 };
 
 struct ar_prelude {
-	uint16_t version;
+	uint16_t version, flags;
 	uint64_t archive_nbytes, payload_nbytes;
 	struct {
 		uint64_t form, stored_nbytes, decoded_nbytes;

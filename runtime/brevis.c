@@ -7,6 +7,7 @@
 
 #include "common/cpus.h"
 #include "runtime/decode.h"
+#include "runtime/header.h"
 #include "runtime/object.h"
 #include "runtime/place.h"
 #include "runtime/verify.h"
@@ -69,19 +70,6 @@ static enum brv_status make_plans(struct brv_archive *archive, struct error *err
 	return BRV_OK;
 }
 
-static enum brv_status load_header(struct brv_archive *archive, struct error *err)
-{
-	const struct stream *stream = &archive->view.stream[0];
-	TRY(memory_take(archive, stream->nwords + 1, "the header", err));
-	archive->header = malloc(stream->nwords + 1);
-	if (!archive->header)
-		return fail(err, BRV_MEMORY, "no memory for a header of %llu bytes", (unsigned long long)stream->nwords);
-	archive->header[stream->nwords] = 0;
-	TRY(decode_stream(archive, stream, archive->header, err));
-	TRY(memory_take(archive, names_nbytes(&archive->view), "the names", err));
-	return names_resolve(&archive->names, &archive->view, archive->header, stream->nwords, err);
-}
-
 /* The stages of opening. */
 static enum brv_status open_stages(struct brv_archive *archive, struct error *err)
 {
@@ -97,7 +85,9 @@ static enum brv_status open_stages(struct brv_archive *archive, struct error *er
 	}
 	TRY(lazy_init(archive, err));
 	TRY(make_plans(archive, err));
-	TRY(load_header(archive, err));
+	TRY(header_load(archive, err));
+	TRY(memory_take(archive, names_nbytes(view), "the names", err));
+	TRY(names_resolve(&archive->names, view, archive->header, archive->header_nbytes, err));
 	return archive->source.sequential ? classes_load(archive, err) : BRV_OK;
 }
 
@@ -190,8 +180,8 @@ void brv_get_info(const brv_archive *archive, brv_info *out)
 {
 	*out = (brv_info){
 		.archive_nbytes = archive->view.prelude.archive_nbytes,
-		.file_nbytes = 8 + archive->view.stream[0].nwords + archive->data_nbytes,
-		.header_nbytes = archive->view.stream[0].nwords,
+		.file_nbytes = 8 + archive->header_nbytes + archive->data_nbytes,
+		.header_nbytes = archive->header_nbytes,
 		.data_nbytes = archive->data_nbytes,
 		.tensor_count = archive->view.ntensors,
 		.format_version = archive->view.prelude.version,

@@ -83,7 +83,7 @@ enum brv_status names_resolve(struct names *names, struct view *view, const uint
 		struct stream *stream = &view->stream[i];
 		if (stream->kind != AR_TENSOR)
 			continue;
-		if (!place_name(stream, header_nbytes, &previous_end))
+		if (!(view->prelude.flags & AR_FLAG_ENTRIES) && !place_name(stream, header_nbytes, &previous_end))
 			return fail(err, BRV_DAMAGED, "stream %u: its name is not inside the header", i);
 		struct span name = stream_name(view, header, stream);
 		if (!is_utf8(name))

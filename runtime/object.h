@@ -25,6 +25,7 @@ struct brv_archive {
 	struct view view;
 	struct plan *plan;              /* by program */
 	uint8_t *header;                /* decoded, NUL behind it */
+	uint64_t header_nbytes;         /* without that */
 	struct names names;
 	uint32_t first_tensor;          /* stream index of tensor 0 */
 	const struct kn_set *kernels;

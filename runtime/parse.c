@@ -139,6 +139,10 @@ static enum brv_status parse_text(struct parser *p, uint64_t nbytes, uint64_t *a
 
 static enum brv_status parse_name(struct parser *p, struct stream *stream)
 {
+	if (p->view->prelude.flags & AR_FLAG_ENTRIES) {
+		stream->name_in_header = true; /* where, the header itself marks */
+		return BRV_OK;
+	}
 	stream->name_at = cursor_zigzag(&p->at);
 	uint64_t m = cursor_varint(&p->at);
 	if (m / 2 > AR_MAX_NAME_NBYTES)

@@ -18,7 +18,7 @@ struct stream {
 	uint32_t record_nbytes;         /* of the decoded INDX */
 	uint32_t name_nbytes;
 	uint64_t dims_at;               /* in view->dim */
-	int64_t name_at;                /* distance d as stored; after names_resolve() an offset in the header; or in view->text */
+	int64_t name_at;                /* distance d as stored; after names_resolve(), or if the header marks names, an offset in the header; or in view->text */
 	uint64_t dtype_at;              /* of an unknown type's name in view->text, NUL behind it */
 	uint64_t nwords, chunk_words;   /* chunk_words > 0, even if the record says 0 */
 	uint64_t geometry;              /* words in a row, 0: none */

@@ -35,7 +35,8 @@ struct records {
 
 struct emitter {
 	struct pool_of_bytes programs, tables;
-	unsigned version;               /* the lowest that has all ops of the programs */
+	unsigned version;               /* the lowest that has all ops of the programs, and the flags */
+	uint16_t flags;
 	struct records header, classes, tensors;
 	struct buffer header_payload, class_payload;
 	struct spool payload;
@@ -176,12 +177,13 @@ static enum brv_status add_record(struct emitter *e, struct records *records, st
 	return BRV_OK;
 }
 
-enum brv_status emit_header(struct emitter *e, struct coded_stream *stream, const struct buffer *payload, struct error *err)
+enum brv_status emit_header(struct emitter *e, struct coded_stream *stream, uint16_t flags, const struct buffer *payload, struct error *err)
 {
 	struct record *r;
 
 	TRY(add_record(e, &e->header, stream, &r, err));
 	r->kind = AR_HEADER;
+	e->flags = flags, e->version = MAX(e->version, flags ? 2u : 1u);
 	buffer_put(&e->header_payload, payload->data, payload->nbytes);
 	return e->header_payload.failed ? fail(err, BRV_MEMORY, "no memory for the header") : BRV_OK;
 }
@@ -218,9 +220,11 @@ enum brv_status emit_payload(struct emitter *e, const struct buffer *payload, st
 uint64_t emit_payload_nbytes(const struct emitter *e) { return e->header_payload.nbytes + e->class_payload.nbytes + e->payload.nbytes; }
 
 /* Name, dtype and shape of a tensor. *name_end: where the previous name taken from the header ended. */
-static void put_tensor(struct buffer *index, const struct tensor *t, int64_t *name_end)
+static void put_tensor(const struct emitter *e, struct buffer *index, const struct tensor *t, int64_t *name_end)
 {
-	if (t->name_offset >= 0) {
+	if (e->flags & AR_FLAG_ENTRIES) {
+		; /* the header marks its name */
+	} else if (t->name_offset >= 0) {
 		buffer_put_zigzag(index, t->name_offset - *name_end);
 		buffer_put_varint(index, (uint64_t)t->name_nbytes << 1);
 		*name_end = t->name_offset + (int64_t)t->name_nbytes;
@@ -282,7 +286,7 @@ static void put_record(const struct emitter *e, struct buffer *index, struct buf
 	drop_unused_variants(r);
 	buffer_put_u8(index, (uint8_t)r->kind);
 	if (r->kind == AR_TENSOR)
-		put_tensor(index, r->tensor, name_end);
+		put_tensor(e, index, r->tensor, name_end);
 	else
 		buffer_put_varint(index, r->nwords);
 	buffer_put_u8(index, r->width);
@@ -366,7 +370,7 @@ static void build_sections(struct emitter *e, struct buffer section[AR_SECTIONS]
 enum brv_status emit_finish(struct emitter *e, int fd, uint64_t *nbytes, struct error *err)
 {
 	struct buffer section[AR_SECTIONS] = { { 0 } }, all = { 0 };
-	struct ar_prelude prelude = { .version = (uint16_t)e->version, .payload_nbytes = emit_payload_nbytes(e) };
+	struct ar_prelude prelude = { .version = (uint16_t)e->version, .flags = e->flags, .payload_nbytes = emit_payload_nbytes(e) };
 	uint8_t head[AR_PRELUDE_NBYTES];
 
 	build_sections(e, section);

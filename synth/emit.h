@@ -16,8 +16,8 @@ void free_emitter(struct emitter *emitter);
 
 /* Adds a stream: one header, then class streams and tensors in any mixture, tensors in the order of the checkpoint, with its
  * payload. What the emitter needs of the stream is moved out of it; the stream can then be freed. emit_class puts the number to pass as row_stream
- * or col_stream (0: none) into *number. BRV_MEMORY, BRV_IO, BRV_LIMIT. */
-enum brv_status emit_header(struct emitter *emitter, struct coded_stream *stream, const struct buffer *payload, struct error *err);
+ * or col_stream (0: none) into *number. flags: of the prelude, as pack_header() gives them. BRV_MEMORY, BRV_IO, BRV_LIMIT. */
+enum brv_status emit_header(struct emitter *emitter, struct coded_stream *stream, uint16_t flags, const struct buffer *payload, struct error *err);
 enum brv_status emit_class(struct emitter *emitter, struct coded_stream *stream, const struct buffer *payload, uint64_t *number,
 			   struct error *err);
 enum brv_status emit_tensor(struct emitter *emitter, const struct tensor *tensor, struct coded_stream *stream, uint64_t row_stream,

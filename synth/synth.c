@@ -13,6 +13,7 @@
 #include "synth/compare.h"
 #include "synth/emit.h"
 #include "synth/learn.h"
+#include "synth/pack_header.h"
 #include "synth/same.h"
 
 #define BATCH_NBYTES (16ull << 20)
@@ -332,15 +333,18 @@ static void warn_unknown_dtypes(const struct job *job)
 
 static enum brv_status code_header(struct job *job)
 {
-	const struct checkpoint *c = &job->checkpoint;
-	const struct source source = { .words = c->header, .nwords = c->header_nbytes, .width = 8, .dtype = AR_DTYPE_OTHER,
-				       .chunk_words = c->header_nbytes <= BC_MAX_CHUNK_WORDS ? c->header_nbytes : 0 };
 	struct coded_stream stream = { 0 };
-	struct buffer payload = { 0 };
+	struct buffer words = { 0 }, payload = { 0 };
+	uint16_t flags = 0;
 
-	enum brv_status status = code_stream(job, &source, true, &stream, &payload);
-	status = status == BRV_OK ? emit_header(job->emitter, &stream, &payload, job->err) : fail(job->err, status, "no memory for the header");
+	enum brv_status status = pack_header(&job->checkpoint, &words, &flags);
+	const struct source source = { .words = words.data, .nwords = words.nbytes, .width = 8, .dtype = AR_DTYPE_OTHER,
+				       .chunk_words = words.nbytes <= BC_MAX_CHUNK_WORDS ? words.nbytes : 0 };
+	if (status == BRV_OK)
+		status = code_stream(job, &source, true, &stream, &payload);
+	status = status == BRV_OK ? emit_header(job->emitter, &stream, flags, &payload, job->err) : fail(job->err, status, "no memory for the header");
 	coded_stream_free(&stream);
+	buffer_free(&words);
 	buffer_free(&payload);
 	return status;
 }

@@ -62,13 +62,18 @@ def header(nwords, chunk, chunks, number=0):
     return b"\0" + varint(nwords) + b"\x08" + varint(chunk) + varint(1) + varint(number) + chunks
 
 
-def archive(code, indx, nchunks, tabl=b"\0", payload=b"", claims=None, sums=None):
+def digits(n):
+    """A number of a packed header."""
+    return bytes([n & 63 | 64]) + digits(n >> 6) if n > 63 else bytes([n])
+
+
+def archive(code, indx, nchunks, tabl=b"\0", payload=b"", claims=None, sums=None, flags=0):
     """claims: by section number, (form, stored size, decoded size)."""
     sections = [code, tabl, indx, bytes(8 * nchunks) if sums is None else sums]
     sizes = [(claims or {}).get(i, (0, len(s), len(s))) for i, s in enumerate(sections)]
     stored = b"".join(sections)
     total = 144 + sum(size[1] for size in sizes) + len(payload)
-    head = b"\x93BRV\r\n\x1a\n" + struct.pack("<HHIQQ", 1, 0, 144, total % 2**64, len(payload))
+    head = b"\x93BRV\r\n\x1a\n" + struct.pack("<HHIQQ", 2 if flags else 1, flags, 144, total % 2**64, len(payload))
     head += b"".join(struct.pack("<QQQ", *size) for size in sizes) + struct.pack("<Q", xxh3(stored))
     return head + struct.pack("<Q", xxh3(head)) + stored + payload
 
@@ -86,6 +91,11 @@ def sum_of(*chunks):
 def bomb(name, outcome, what, make, table=BOMBS):
     """outcome: exit codes of `test`; a "-M SIZE" with a code is asked for as well."""
     table.append((name, outcome, what, make))
+
+
+def packed_header(packed, flags, *tensors):
+    return archive(section([RAW8, ZERO8]), section([header(len(packed), 0, varint(len(packed))), *tensors]), 1 + len(tensors), payload=packed,
+                   sums=sum_of(packed) + bytes(8 * len(tensors)), flags=flags)
 
 
 def one_tensor(dims, width, chunk, nchunks, code, chunks=b"", payload=b"", **more):
@@ -130,6 +140,9 @@ bomb("payload-claimed", [4], "a chunk with 4 GiB of payload", lambda: one_tensor
 bomb("header-claimed", [4, 6], "a header of 2^40 bytes", lambda: archive(section([ZERO8]), section([header(1 << 40, 1 << 20, b"\0" * 1000)]), 1000))
 bomb("header-100MB", [4, 6], "100,000,001 bytes of header from a constant",
      lambda: archive(section([ZERO8]), section([header(100_000_001, 1 << 20, b"\0" * 96)]), 96))
+bomb("header-packed-claimed", [4], "100,000,000 bytes of header in five", lambda: packed_header(digits(100_000_000), 1))
+bomb("header-packed-100MB", [6], "100,000,001 spaces as one copy", lambda: packed_header(digits(100_000_001) + b" \x0f" + digits(100_000_001 - 15), 1))
+bomb("header-packed-copies", [4], "100,000,000 spaces as one copy, and one more", lambda: packed_header(digits(100_000_000) + b" \x0f" + digits(100_000_000 - 14), 1))
 bomb("section-claimed", [4, 6], "an index of 2^31 bytes, coded in 200",
      lambda: archive(section([RAW8]), bytes(200), 1, claims={2: (1, 200, 1 << 31)}))
 bomb("sections-of-2^63", [4, 6], "sizes that wrap when they are added",

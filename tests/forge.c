@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
+#include "common/packed_header.h"
 #include "kernels/kernel.h"
 #include "synth/train.h"
 #include "tests/model.h"
@@ -450,6 +451,7 @@ void forge_begin(struct forge *f, uint64_t seed)
 	hm_program(f->hm, 1, &raw8);
 	hm_stream(f->hm, AR_HEADER, 8, "", 0, 0, PROGRAM_RAW8);
 	buffer_put_u8(&f->json, '{');
+	buffer_put_u8(&f->marked, '{');
 }
 
 unsigned forge_classes(struct forge *f, uint64_t n, unsigned k)
@@ -473,7 +475,9 @@ static void put_entry(struct forge *f, struct hm_stream *stream, uint64_t nbytes
 {
 	char text[160];
 
-	put_json(f, f->json.nbytes > 1 ? ",\n\"" : "\"");
+	put_json(f, f->json.nbytes == 1 ? "\"" : f->flags & AR_FLAG_ENTRIES ? ",\"" : ",\n\"");
+	buffer_put_u8(&f->marked, PACKED_NAME);
+	buffer_put(&f->marked, stream->name, stream->name_nbytes);
 	stream->name_in_header = !strpbrk(stream->name, "\"\\\n");
 	stream->name_distance = (int64_t)f->json.nbytes;
 	for (const char *c = stream->name; *c; c++) {
@@ -551,18 +555,64 @@ bool forge_tensor(struct forge *f, const struct forge_tensor *tensor)
 	return good;
 }
 
+static void put_number(struct buffer *out, uint64_t value)
+{
+	for (; value > 63; value >>= 6)
+		buffer_put_u8(out, (uint8_t)(64 | value % 64));
+	buffer_put_u8(out, (uint8_t)value);
+}
+
+/* Text packed: copies from anywhere, of any length, wherever there are some. */
+static void put_commands(struct forge *f, const struct buffer *text, struct buffer *out)
+{
+	size_t distance = 1;
+
+	put_number(out, text->nbytes);
+	for (size_t at = 0, n; at < text->nbytes; at += n) {
+		const size_t other = at ? 1 + draw(f) % at : 1, from = draw(f) % 2 ? distance : other;
+		const bool again = from == distance;
+		const size_t least = again ? 2 : 3, most = again ? 14 : 18;
+		for (n = 0; from <= at && at + n < text->nbytes && text->data[at + n] == text->data[at + n - from];)
+			n++;
+		if (n >= least) {
+			n -= draw(f) % 4 ? 0 : n - least;
+			buffer_put_u8(out, (uint8_t)((again ? 3 : 16) + MIN(n, most) - least));
+			if (n >= most)
+				put_number(out, n - most);
+			if (!again)
+				put_number(out, from - 1);
+			distance = from;
+			continue;
+		}
+		n = 1;
+		const uint8_t byte = text->data[at];
+		if (byte == PACKED_LITERAL || (byte >= PACKED_AGAIN && byte < PACKED_COPY_END) || draw(f) % 16 == 0)
+			buffer_put_u8(out, PACKED_LITERAL);
+		buffer_put_u8(out, byte);
+	}
+}
+
 void forge_end(struct forge *f)
 {
 	struct handmade *hm = f->hm;
 	const unsigned nstreams = hm->nstreams;
+	struct buffer packed = { 0 };
 	int64_t end = 0;
 
-	put_json(f, "}");
-	while (f->json.nbytes % 8)
-		put_json(f, " ");
+	if (f->marked.nbytes > 1)
+		buffer_put_u8(&f->marked, PACKED_REST);
+	for (bool last = true; last || f->json.nbytes % 8; last = false) {
+		put_json(f, last ? "}" : " ");
+		buffer_put_u8(&f->marked, last ? '}' : ' ');
+	}
+	const struct buffer *text = f->flags & AR_FLAG_ENTRIES ? &f->marked : &f->json;
+	if (f->flags & AR_FLAG_PACKED)
+		put_commands(f, text, &packed), text = &packed;
+	hm->flags = f->flags;
 	hm->nstreams = 0;
-	struct hm_stream *header = hm_stream(hm, AR_HEADER, 8, f->json.data, f->json.nbytes, 0, PROGRAM_RAW8);
-	hm_packed(&header->chunks[0].payload, 8, f->json.data, f->json.nbytes);
+	struct hm_stream *header = hm_stream(hm, AR_HEADER, 8, text->data, text->nbytes, 0, PROGRAM_RAW8);
+	hm_packed(&header->chunks[0].payload, 8, text->data, text->nbytes);
+	buffer_free(&packed);
 	hm->nstreams = nstreams;
 	for (unsigned i = 0; i < nstreams; i++) {
 		struct hm_stream *stream = &hm->stream[i];
@@ -589,5 +639,6 @@ void forge_free(struct forge *f)
 	for (unsigned i = 0; i < HM_STREAMS; i++)
 		free(f->classes[i]);
 	buffer_free(&f->json);
+	buffer_free(&f->marked);
 	buffer_free(&f->data);
 }

@@ -12,6 +12,8 @@ enum { FORGE_PROGRAMS = 2 };
 struct forge {
 	struct handmade *hm;
 	struct buffer json, data;     /* of the checkpoint that the archive stands for; json is complete after forge_end() */
+	struct buffer marked;	      /* json without its entries */
+	uint16_t flags;		      /* of the prelude; set before the first tensor, AR_FLAG_ENTRIES if no name needs escapes */
 	uint64_t random;	      /* SplitMix64: set it for other words */
 	uint64_t data_at[HM_STREAMS]; /* of a tensor in data */
 	uint8_t *classes[HM_STREAMS]; /* of a class stream, extended by KN_CLASS_PAD */

@@ -101,7 +101,7 @@ static void put_code(const struct handmade *hm, struct buffer *out)
 
 static unsigned lowest_version(const struct handmade *hm)
 {
-	unsigned version = 1;
+	unsigned version = hm->flags ? 2 : 1;
 	for (unsigned i = 0; i < hm->nprograms; i++)
 		for (unsigned k = 0; k < MIN(hm->ninstr[i], (unsigned)HM_INSTR); k++) {
 			const struct bc_opinfo *info = bc_opinfo(hm->instr[i][k].op);
@@ -120,12 +120,16 @@ static void put_tables(const struct handmade *hm, struct buffer *out)
 	}
 }
 
-static void put_tensor(const struct hm_stream *stream, struct buffer *out)
+static void put_name(const struct hm_stream *stream, struct buffer *out)
 {
 	buffer_put_zigzag(out, stream->name_distance);
 	buffer_put_varint(out, stream->name_nbytes * 2 + !stream->name_in_header);
 	if (!stream->name_in_header)
 		buffer_put(out, stream->name, stream->name_nbytes);
+}
+
+static void put_tensor(const struct hm_stream *stream, struct buffer *out)
+{
 	buffer_put_u8(out, stream->dtype);
 	if (stream->dtype == AR_DTYPE_OTHER) {
 		buffer_put_varint(out, stream->dtype_nbytes);
@@ -150,9 +154,11 @@ static void put_geometry(const struct hm_stream *stream, struct buffer *out)
 		buffer_put_u8(out, stream->kc);
 }
 
-static void put_stream(const struct hm_stream *stream, struct buffer *out)
+static void put_stream(const struct hm_stream *stream, bool named, struct buffer *out)
 {
 	buffer_put_u8(out, stream->kind);
+	if (stream->kind == AR_TENSOR && named)
+		put_name(stream, out);
 	if (stream->kind == AR_TENSOR)
 		put_tensor(stream, out);
 	else
@@ -179,7 +185,7 @@ static void put_index(const struct handmade *hm, struct buffer *indx, struct buf
 	put_count(indx, hm, AR_INDX, hm->nstreams);
 	for (unsigned i = 0; i < hm->nstreams; i++) {
 		const struct hm_stream *stream = &hm->stream[i];
-		put_stream(stream, indx);
+		put_stream(stream, !(hm->flags & AR_FLAG_ENTRIES), indx);
 		for (unsigned k = 0; k < stream->nchunks; k++) {
 			buffer_put_u64(sums, stream->chunks[k].sum);
 			buffer_put(payload, stream->chunks[k].payload.data, stream->chunks[k].payload.nbytes);
@@ -212,7 +218,7 @@ static void code_section(struct buffer *section)
 void hm_write(const struct handmade *hm, struct buffer *out)
 {
 	struct buffer section[AR_SECTIONS] = { 0 }, payload = { 0 };
-	struct ar_prelude prelude = { .version = (uint16_t)(hm->version ? hm->version : lowest_version(hm)) };
+	struct ar_prelude prelude = { .version = (uint16_t)(hm->version ? hm->version : lowest_version(hm)), .flags = hm->flags };
 	uint8_t bytes[AR_PRELUDE_NBYTES] = { 0 };
 
 	put_code(hm, &section[AR_CODE]);

@@ -56,7 +56,8 @@ struct handmade {
 	struct hm_stream stream[HM_STREAMS];
 	struct hm_section section[AR_SECTIONS];
 	struct buffer payload_extra;
-	unsigned version;               /* 0: the lowest that has all ops of the programs */
+	unsigned version;               /* 0: the lowest that has all ops of the programs, and the flags */
+	uint16_t flags;                 /* of the prelude; stream 0 has to be as they say */
 	int64_t archive_change, payload_change; /* of the sizes in the prelude */
 	bool bad_sections_sum;
 };

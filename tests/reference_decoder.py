@@ -13,6 +13,8 @@ import bisect
 import collections
 import ctypes
 import ctypes.util
+import math
+import re
 import struct
 import sys
 
@@ -125,6 +127,7 @@ MAGIC = bytes.fromhex("934252560D0A1A0A")
 PRELUDE = 144
 VERSION = 2  # the newest that there is
 SECTIONS = ["CODE", "TABL", "INDX", "SUMS"]
+PACKED, ENTRIES = 1, 2  # flags
 
 
 def section_bytes(name, form, stored, size):
@@ -279,6 +282,8 @@ class Program:
 
 # --- 4. INDX and SUMS --------------------------------------------------------------------------------------------------------------------
 
+DTYPE_NAMES = ["BOOL", "F4", "F6_E2M3", "F6_E3M2", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I16", "U16",
+               "F16", "BF16", "I32", "U32", "F32", "C64", "F64", "I64", "U64"]
 DTYPE_BITS = [8, 4, 6, 6, 8, 8, 8, 8, 8, 8, 8, 16, 16, 16, 16, 32, 32, 32, 64, 64, 64, 64]
 HEADER, CLASS, TENSOR = 0, 1, 2
 MAX_CHUNK = 1 << 20
@@ -315,20 +320,18 @@ class Stream:
         self.chunks = [self.read_chunk(cursor, at) for at in range(0, self.n, self.chunk)]
         self.decoded, self.all_classes = {}, None
         if number == 0:
-            archive.header = self.read_all()
+            archive.text = archive.header = self.read_all()
+            if archive.flags & PACKED:
+                archive.text = archive.header = unpack_text(archive.text)
+            if archive.flags & ENTRIES:
+                archive.marked_names = marked_names(archive.text)
 
     def read_tensor(self, cursor):
         """Name, type and shape; the size of the data in bytes."""
-        archive, skip, m = self.archive, cursor.signed(), cursor.varint()
-        need(m // 2 <= 1 << 24, f"{self.what}: a name of {m // 2} bytes")
-        if m % 2 == 0:
-            first = archive.name_end + skip
-            archive.name_end = first + m // 2
-            need(0 <= first and archive.name_end <= len(archive.header), f"{self.what}: its name lies outside of the header")
-            self.name = bytes(archive.header[first:archive.name_end])
-        else:
-            need(skip == 0, f"{self.what}: a distance to a name that is not in the header")
-            self.name = bytes(cursor.take(m // 2))
+        archive = self.archive
+        self.name = self.read_name(cursor) if not archive.flags & ENTRIES else next(archive.marked_names, None)
+        need(self.name is not None, f"{self.what}: no mark for its name")
+        need(len(self.name) <= 1 << 24, f"{self.what}: a name of {len(self.name)} bytes")
         try:
             self.name.decode()
         except UnicodeDecodeError:
@@ -340,20 +343,33 @@ class Stream:
         if self.dtype == 255:
             size = cursor.varint()
             need(1 <= size <= 64, f"{self.what}: a type's name of {size} bytes")
-            cursor.take(size)
+            dtype_name = cursor.take(size)
             nbytes = cursor.varint()
+        else:
+            dtype_name = DTYPE_NAMES[self.dtype].encode()
         ndim = cursor.varint()
         need(ndim <= 65535, f"{self.what}: {ndim} dimensions")
-        elements = 1
-        for _ in range(ndim):
-            elements *= cursor.varint()
+        dims = [cursor.varint() for _ in range(ndim)]
+        elements = math.prod(dims)
         if self.dtype != 255:
             bits = elements * DTYPE_BITS[self.dtype]
             need(bits % 8 == 0 and bits < 1 << 66, f"{self.what}: {bits} bits")
             nbytes = bits // 8
+        shape = b",".join(b"%d" % d for d in dims)
+        self.entry = b'":{"dtype":"%s","shape":[%s],"data_offsets":[%d,%d]}' % (dtype_name, shape, archive.total, archive.total + nbytes)
         archive.total += nbytes
         need(archive.total < 1 << 63, "more than 2^63 bytes")
         return nbytes
+
+    def read_name(self, cursor):
+        archive, skip, m = self.archive, cursor.signed(), cursor.varint()
+        if m % 2 == 0:
+            first = archive.name_end + skip
+            archive.name_end = first + m // 2
+            need(0 <= first and archive.name_end <= len(archive.header), f"{self.what}: its name lies outside of the header")
+            return bytes(archive.header[first:archive.name_end])
+        need(skip == 0, f"{self.what}: a distance to a name that is not in the header")
+        return bytes(cursor.take(m // 2))
 
     def read_geometry(self, cursor):
         self.geometry, self.rows, self.columns, self.kr, self.kc = 0, None, None, 1, 1
@@ -471,14 +487,15 @@ class Archive:
     def read_prelude(self, data):
         need(len(data) >= PRELUDE and data[:8] == MAGIC, "no Brevis archive")
         version, flags, size, total, payload = struct.unpack_from("<HHIQQ", data, 8)
-        need(1 <= version <= VERSION and (flags, size) == (0, PRELUDE), f"version {version}, flags {flags}, prelude of {size} bytes")
+        need(1 <= version <= VERSION and size == PRELUDE, f"version {version}, prelude of {size} bytes")
+        need(flags in ((0,) if version < 2 else (0, PACKED, PACKED | ENTRIES)), f"version {version}, flags {flags}")
         sections = [struct.unpack_from("<QQQ", data, 32 + 24 * i) for i in range(4)]
         end = PRELUDE + sum(stored for _, stored, _ in sections)
         need(end + payload == total == len(data), f"the archive says {total} bytes, its parts {end + payload}, the file {len(data)}")
         sums = struct.unpack_from("<QQ", data, 128)
         need(self.xxh3 is None or self.xxh3(data[:136]) == sums[1], "prelude: checksum")
         need(self.xxh3 is None or self.xxh3(data[PRELUDE:end]) == sums[0], "sections: checksum")
-        self.version = version
+        self.version, self.flags = version, flags
         parts, at = [], PRELUDE
         for name, (form, stored, size) in zip(SECTIONS, sections):
             parts.append(section_bytes(name, form, data[at:at + stored], size))
@@ -493,6 +510,8 @@ class Archive:
         for i in range(count):
             self.streams.append(Stream(self, cursor, i))
         cursor.end()
+        if self.flags & ENTRIES:
+            self.header = expanded(self.text, [stream.entry for stream in self.streams if stream.kind == TENSOR])
         need(self.payload_used == len(self.payload), f"chunks use {self.payload_used} bytes of payload, there are {len(self.payload)}")
         need(self.chunk_count == len(self.sums), f"{self.chunk_count} chunks, {len(self.sums)} checksums")
         need(self.total + len(self.header) < 1 << 63, "more than 2^63 bytes")
@@ -502,6 +521,73 @@ class Archive:
         for stream in self.streams:
             if stream.kind == TENSOR:
                 file.write(stream.read_all())
+
+
+# --- 4.1 The packed header ---------------------------------------------------------------------------------------------------------------
+
+MAX_HEADER = 100_000_000
+
+
+def digits(cursor):
+    value = 0
+    for i in range(5):
+        byte = cursor.uint(1)
+        need(byte < 128, f"{cursor.what}: a digit of {byte}")
+        value |= (byte & 63) << 6 * i
+        if byte < 64:
+            return value
+    raise Damaged(f"{cursor.what}: a number of more than 5 digits")
+
+
+def unpack_text(packed):
+    cursor, text, distance = Cursor(packed, "the packed header"), bytearray(), 1
+    size = digits(cursor)
+    need(size <= MAX_HEADER, f"a header of {size} bytes")
+    while len(text) < size:
+        command = cursor.uint(1)
+        if command == 0:
+            text.append(cursor.uint(1))
+        elif command in (1, 2) or command >= 32:
+            text.append(command)
+        else:
+            length = command - 1 if command < 16 else command - 13
+            if command in (15, 31):
+                length += digits(cursor)
+            if command >= 16:
+                distance = digits(cursor) + 1
+            need(distance <= len(text) and length <= size - len(text), "the packed header: a copy of what is not there")
+            for _ in range(length):
+                text.append(text[-distance])
+    cursor.end()
+    return bytes(text)
+
+
+def split_at_marks(text):
+    """Text, mark, text, mark, ..., text."""
+    return re.split(b"([\x01\x02])", text)
+
+
+def marked_names(text):
+    parts = split_at_marks(text)
+    return (name for mark, name in zip(parts[1::2], parts[2::2]) if mark == b"\x01")
+
+
+def expanded(text, entries):
+    parts, entries, is_open = split_at_marks(text), iter(entries), False
+    header = bytearray(parts[0])
+    for mark, part in zip(parts[1::2], parts[2::2]):
+        if is_open:
+            entry = next(entries, None)
+            need(entry is not None, "the header: more names than there are tensors")
+            header += entry
+        need(is_open or mark == b"\x01", "the header: a mark that ends no name")
+        is_open = mark == b"\x01"
+        if is_open:
+            header += b'"' if header[-1:] == b"{" else b',"'
+        header += part
+    need(not is_open and next(entries, None) is None, "the header: fewer names than there are tensors, or one that does not end")
+    need(len(header) <= MAX_HEADER, f"a header of {len(header)} bytes")
+    return bytes(header)
 
 
 # --- 5. Programs -------------------------------------------------------------------------------------------------------------------------

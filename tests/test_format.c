@@ -87,6 +87,11 @@ BREAK(m_stored_size, hm->section[AR_TABL].stored_change = 1)
 BREAK(m_decoded_size, hm->section[AR_CODE].decoded_change = 1)
 BREAK(m_form, hm->section[AR_INDX].form = 2)
 BREAK(m_form_huff, hm->section[AR_INDX].form = 1)
+BREAK(m_flags_unknown, hm->flags = 4)
+BREAK(m_flags_entries, hm->flags = AR_FLAG_ENTRIES)
+BREAK(m_flags_version, hm->flags = AR_FLAG_PACKED; hm->version = 1)
+BREAK(m_flags_packed, hm->flags = AR_FLAG_PACKED)
+BREAK(m_flags_both, hm->flags = AR_FLAG_PACKED | AR_FLAG_ENTRIES)
 BREAK(m_sections_sum, hm->bad_sections_sum = true)
 BREAK(m_code_extra, buffer_put_u8(&hm->section[AR_CODE].extra, 0))
 BREAK(m_tabl_extra, buffer_put_u8(&hm->section[AR_TABL].extra, 0))
@@ -254,7 +259,7 @@ BREAK(m_class_number, CHUNK(S_ROWS, 0)->payload.data[0] |= 3; CHUNK(S_ROWS, 0)->
 #define ROW(name, status) { #name, m_##name, status }
 static const struct broken table[] = {
 	ROW(archive_size, D), ROW(payload_size, D), ROW(payload_both, D), ROW(stored_size, D), ROW(decoded_size, D), ROW(form, V),
-	ROW(form_huff, D), ROW(sections_sum, D), ROW(code_extra, D), ROW(tabl_extra, D), ROW(indx_extra, D), ROW(sums_extra, D), ROW(sums_extra8, D),
+	ROW(form_huff, D), ROW(flags_unknown, V), ROW(flags_entries, V), ROW(flags_version, V), ROW(flags_packed, D), ROW(flags_both, D), ROW(sections_sum, D), ROW(code_extra, D), ROW(tabl_extra, D), ROW(indx_extra, D), ROW(sums_extra, D), ROW(sums_extra8, D),
 	ROW(payload_extra, D),
 	ROW(program_count, D), ROW(program_count_huge, D), ROW(no_instr, D), ROW(many_instr, D), ROW(cut_instr, D), ROW(unknown_op, V),
 	ROW(unknown_flag, V), ROW(width_0, D), ROW(width_65, D), ROW(width_of_op, D), ROW(nargs_few, D), ROW(nargs_many, D), ROW(two_roots, D),
@@ -342,7 +347,7 @@ Test(format, prelude)
 	static const struct {
 		unsigned at;
 		enum brv_status status;
-	} bytes_of[] = { { 0, D }, { 7, D }, { 8, V }, { 10, V }, { 12, D }, { 16, D }, { 24, D }, { 128, D } };
+	} bytes_of[] = { { 0, D }, { 7, D }, { 8, V }, { 10, D }, { 11, V }, { 12, D }, { 16, D }, { 24, D }, { 128, D } };
 	struct sample s;
 	struct buffer bytes;
 	brv_error error;

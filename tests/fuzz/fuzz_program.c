@@ -193,7 +193,10 @@ static bool make_archive(struct fuzz_input *in, struct buffer *archive, struct b
 	struct forge_tensor tensor = { .name = "t" };
 	struct forge f;
 
-	forge_begin(&f, fuzz_u16(in));
+	static const uint16_t flags[] = { 0, AR_FLAG_PACKED, AR_FLAG_PACKED | AR_FLAG_ENTRIES };
+	const uint16_t seed = fuzz_u16(in);
+	forge_begin(&f, seed);
+	f.flags = flags[seed % ARRAY_LEN(flags)];
 	const unsigned type = fuzz_below(in, ARRAY_LEN(types)), length = fuzz_below(in, 2 * ARRAY_LEN(lengths)), classes = fuzz_u8(in);
 	tensor.dtype = types[type].dtype, m.root_width = types[type].width;
 	tensor.nwords = length < ARRAY_LEN(lengths) ? lengths[length] : 1 + fuzz_below(in, MAX_WORDS);

@@ -23,6 +23,7 @@ struct golden {
 	const char *name;
 	unsigned rows, kr, columns, kc; /* class streams 1 (rows) and 2 (columns), or whichever there is as 1 */
 	bool coded_sections;
+	uint16_t flags; /* of the prelude */
 	struct forge_tensor tensor[MAX_TENSORS];
 };
 
@@ -216,6 +217,14 @@ static const struct golden cases[] = {
 	{ "sub-byte-types", .tensor = { T("t", "F4", 9, P(I(LIT_RAW, 8, 0))), T("u", "F6_E2M3", 9, P(I(LIT_RAW, 8, 0))),
 					T("v", "C64", 4, P(I(LIT_RAW, 32, 0))), T("w", "X3", 5, P(I(LIT_RAW, 8, 0))) } },
 	{ "nothing", .tensor = { { 0 } } },
+	{ "header-packed", .flags = AR_FLAG_PACKED,
+	  .tensor = { T("layers.0.attention.query.weight", "U8", 3, P(I(LIT_RAW, 8, 0))), T("layers.0.attention.\xce\xb1.weight", "U8", 3, P(I(LIT_RAW, 8, 0))),
+		      T("quo\"ted\n", "U8", 3, P(I(LIT_RAW, 8, 0))), T("layers.1.attention.query.weight", "U8", 3, P(I(LIT_RAW, 8, 0))) } },
+	{ "header-entries", .flags = AR_FLAG_PACKED | AR_FLAG_ENTRIES, .rows = 20, .kr = 3,
+	  .tensor = { T("layers.10.attention.query.weight", "BF16", 0, P(I(LIT_RAW, 16, 0))),
+		      T("layers.10.attention.\xce\xb1.weight", "F32", 300, P(I(LIT_RAW, 32, 0)), .geometry = 15, .rows = 1), T("", "X3", 5, P(I(LIT_RAW, 8, 0))),
+		      T("layers.11.attention.query.weight", "I64", 2, P(I(LIT_RAW, 64, 0))) } },
+	{ "header-entries-none", .flags = AR_FLAG_PACKED | AR_FLAG_ENTRIES, .tensor = { { 0 } } },
 };
 
 static bool write_file(const char *directory, const char *name, const char *suffix, const struct buffer *bytes)
@@ -237,6 +246,7 @@ static int make(const struct golden *golden, const char *directory)
 	int bad = 0;
 
 	forge_begin(&f, XXH3_64bits(golden->name, strlen(golden->name)));
+	f.flags = golden->flags;
 	if (golden->kr)
 		forge_classes(&f, golden->rows, golden->kr);
 	if (golden->kc)
