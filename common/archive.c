@@ -32,10 +32,12 @@ enum brv_status prelude_read(const uint8_t bytes[AR_PRELUDE_NBYTES], struct ar_p
 	for (unsigned i = 0; i < AR_SECTIONS; i++) {
 		const uint8_t *at = bytes + AT_SECTIONS + 24 * i;
 		const uint64_t form = load_u64(at), stored = load_u64(at + 8), decoded = load_u64(at + 16);
-		if (form > AR_FORM_HUFF)
+		if (form > (out->version < 2 ? AR_FORM_HUFF : AR_FORM_LZP))
 			return fail(err, BRV_VERSION, "section %u has an unknown form %llu", i, (unsigned long long)form);
 		if (stored > AR_MAX_SECTION_NBYTES || decoded > AR_MAX_SECTION_NBYTES)
 			return fail(err, BRV_DAMAGED, "section %u is larger than a section can be", i);
+		if (form == AR_FORM_LZP && (decoded == 0 || decoded > AR_MAX_LZP_NBYTES))
+			return fail(err, BRV_DAMAGED, "section %u is empty, or larger than one of its form can be", i);
 		if (form == AR_FORM_PLAIN && stored != decoded)
 			return fail(err, BRV_DAMAGED, "section %u: stored and decoded size differ", i);
 		out->section[i].form = form, out->section[i].stored_nbytes = stored, out->section[i].decoded_nbytes = decoded;

@@ -18,10 +18,11 @@ enum {
 	AR_DTYPE_OTHER = 255,
 };
 #define AR_MAX_SECTION_NBYTES (1ull << 31)
+#define AR_MAX_LZP_NBYTES     (1ull << 20)                    /* decoded, of a section of that form */
 extern const uint8_t ar_magic[8];
 
 enum ar_section { AR_CODE, AR_TABL, AR_INDX, AR_SUMS, AR_SECTIONS };
-enum ar_form { AR_FORM_PLAIN = 0, AR_FORM_HUFF = 1 };
+enum ar_form { AR_FORM_PLAIN = 0, AR_FORM_HUFF = 1, AR_FORM_LZP = 2 };
 enum ar_flags { AR_FLAG_PACKED = 1, AR_FLAG_ENTRIES = 2 }; /* stream 0 is a packed header; one without names and entries */
 enum ar_kind { AR_HEADER = 0, AR_CLASS = 1, AR_TENSOR = 2 };
 

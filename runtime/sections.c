@@ -1,13 +1,14 @@
 /* sections.c: the prelude and the four sections, read and decoded into memory (docs/FORMAT.md, 2).
  *
- * Everything stands in one allocation: the stored sections, then those that had to be Huffman-decoded. Its size is known and checked
- * before: a code of one bit a byte is the shortest, so no section decodes to more than 8 times its stored size.
+ * Everything stands in one allocation: the stored sections, then those that had to be decoded. Its size is known and checked
+ * before: a Huffman code of one bit a byte is the shortest, so no such section decodes to more than 8 times its stored size; those of form 2 are small.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/sections.h"
 
 #include <stdlib.h>
 #include <xxhash.h>
 
+#include "common/lzp.h"
 #include "kernels/kernel.h"
 
 static const char *const section_name[AR_SECTIONS] = { "CODE", "TABL", "INDX", "SUMS" };
@@ -30,6 +31,13 @@ static enum brv_status huff_decode(struct span stored, uint8_t *dst, uint64_t nb
 	return ok ? BRV_OK : fail(err, BRV_DAMAGED, "section %s: its Huffman code is damaged", name);
 }
 
+static enum brv_status predicted_decode(struct span stored, uint8_t *dst, uint64_t nbytes, const char *name, struct error *err)
+{
+	struct error why;
+	enum brv_status status = lzp_decode(stored, dst, nbytes, &why);
+	return status == BRV_OK ? BRV_OK : fail(err, status, "section %s: %.100s", name, why.text);
+}
+
 /* Bytes for all sections as stored, and for the decoded form of those that are coded. */
 static enum brv_status sizes(const struct ar_prelude *prelude, uint64_t limit, uint64_t *stored, uint64_t *decoded, struct error *err)
 {
@@ -39,7 +47,7 @@ static enum brv_status sizes(const struct ar_prelude *prelude, uint64_t limit, u
 		*stored += in;
 		if (prelude->section[i].form == AR_FORM_PLAIN)
 			continue;
-		if (out == 0 || out / 8 > in)
+		if (prelude->section[i].form == AR_FORM_HUFF && (out == 0 || out / 8 > in))
 			return fail(err, BRV_DAMAGED, "section %s: %llu bytes cannot hold %llu coded ones", section_name[i],
 				    (unsigned long long)in, (unsigned long long)out);
 		*decoded += out + KN_PAD;
@@ -61,7 +69,10 @@ static enum brv_status decode_all(struct view *view, uint64_t stored_nbytes, str
 		if (view->prelude.section[i].form == AR_FORM_PLAIN)
 			continue;
 		uint64_t nbytes = view->prelude.section[i].decoded_nbytes;
-		TRY(huff_decode(in, decoded, nbytes, section_name[i], err));
+		if (view->prelude.section[i].form == AR_FORM_HUFF)
+			TRY(huff_decode(in, decoded, nbytes, section_name[i], err));
+		else
+			TRY(predicted_decode(in, decoded, nbytes, section_name[i], err));
 		view->section[i] = (struct span){ decoded, nbytes };
 		decoded += nbytes + KN_PAD;
 	}

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "common/lzp.h"
 #include "synth/spool.h"
 
 /* Byte strings, each stored once, found again by hash. */
@@ -324,31 +325,45 @@ static enum brv_status write_all(int fd, const void *bytes, uint64_t nbytes, str
 	return BRV_OK;
 }
 
-/* A section as it is stored: Huffman-coded if that is smaller. Takes over plain. */
-static void store_section(struct buffer *plain, struct buffer *out, uint64_t *form)
+/* A section Huffman-coded; empty if there is no code for it. */
+static void huff_section(const struct buffer *plain, struct buffer *coded)
 {
 	uint32_t counts[256] = { 0 };
-	struct buffer coded = { 0 };
 	struct kn_table *table = NULL;
 	const struct kn_set *set;
 
 	for (size_t i = 0; i < plain->nbytes; i++)
 		counts[plain->data[i]]++;
-	*form = AR_FORM_PLAIN;
-	if (train_huff(8, counts, &coded) && kn_choose(&set, NULL) == BRV_OK &&
-	    table_expand(TABLE_HUFF, (struct span){ coded.data, coded.nbytes }, &table, NULL) == BRV_OK) {
-		const size_t bound = kn_encode_bound(plain->nbytes), head = coded.nbytes;
-		uint8_t *scratch = malloc(bound), *dst = buffer_grow(&coded, bound);
+	if (train_huff(8, counts, coded) && kn_choose(&set, NULL) == BRV_OK &&
+	    table_expand(TABLE_HUFF, (struct span){ coded->data, coded->nbytes }, &table, NULL) == BRV_OK) {
+		const size_t bound = kn_encode_bound(plain->nbytes), head = coded->nbytes;
+		uint8_t *scratch = malloc(bound), *dst = buffer_grow(coded, bound);
 		const struct kn_enc_args args = { .dst = dst, .src = plain->data, .n = plain->nbytes, .table = table, .scratch = scratch };
-		size_t nbytes = dst && scratch ? set->enc[TABLE_HUFF](&args) : 0;
-		coded.nbytes = head + nbytes;
-		if (nbytes && coded.nbytes < plain->nbytes)
-			*form = AR_FORM_HUFF;
+		const size_t nbytes = dst && scratch ? set->enc[TABLE_HUFF](&args) : 0;
+		coded->nbytes = nbytes ? head + nbytes : 0;
 		free(scratch);
+	} else {
+		coded->nbytes = 0;
 	}
 	free(table);
-	*out = *form == AR_FORM_HUFF ? coded : *plain;
-	buffer_free(*form == AR_FORM_HUFF ? plain : &coded);
+}
+
+/* A section as it is stored: in the form that is smallest. Takes over plain. */
+static void store_section(struct buffer *plain, struct buffer *out, uint64_t *form)
+{
+	struct buffer forms[] = { [AR_FORM_PLAIN] = *plain, [AR_FORM_HUFF] = { 0 }, [AR_FORM_LZP] = { 0 } };
+
+	huff_section(plain, &forms[AR_FORM_HUFF]);
+	if (plain->nbytes && plain->nbytes <= AR_MAX_LZP_NBYTES)
+		lzp_encode(plain->data, plain->nbytes, &forms[AR_FORM_LZP]);
+	*form = AR_FORM_PLAIN;
+	for (unsigned i = AR_FORM_HUFF; i <= AR_FORM_LZP; i++)
+		if (!forms[i].failed && forms[i].nbytes && forms[i].nbytes < forms[*form].nbytes)
+			*form = i;
+	*out = forms[*form];
+	for (unsigned i = AR_FORM_PLAIN; i <= AR_FORM_LZP; i++)
+		if (i != *form)
+			buffer_free(&forms[i]);
 }
 
 /* The four sections, decoded. */
@@ -381,6 +396,7 @@ enum brv_status emit_finish(struct emitter *e, int fd, uint64_t *nbytes, struct 
 		prelude.section[i].decoded_nbytes = section[i].nbytes;
 		store_section(&section[i], &stored, &prelude.section[i].form);
 		prelude.section[i].stored_nbytes = stored.nbytes;
+		prelude.version = MAX(prelude.version, (uint16_t)(prelude.section[i].form == AR_FORM_LZP ? 2 : 1));
 		buffer_put(&all, stored.data, stored.nbytes);
 		buffer_free(&stored);
 	}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
+#include "common/lzp.h"
 #include "kernels/kernel.h"
 
 struct handmade *alloc_handmade(void) { return calloc(1, sizeof(struct handmade)); }
@@ -102,6 +103,8 @@ static void put_code(const struct handmade *hm, struct buffer *out)
 static unsigned lowest_version(const struct handmade *hm)
 {
 	unsigned version = hm->flags ? 2 : 1;
+	for (unsigned i = 0; i < AR_SECTIONS; i++)
+		version = hm->section[i].predicted ? 2 : version;
 	for (unsigned i = 0; i < hm->nprograms; i++)
 		for (unsigned k = 0; k < MIN(hm->ninstr[i], (unsigned)HM_INSTR); k++) {
 			const struct bc_opinfo *info = bc_opinfo(hm->instr[i][k].op);
@@ -215,6 +218,16 @@ static void code_section(struct buffer *section)
 	free(table);
 }
 
+/* A section as form 2; an empty one stays as it is, and is wrong. */
+static void predict_section(struct buffer *section)
+{
+	struct buffer coded = { 0 };
+	if (section->nbytes)
+		lzp_encode(section->data, section->nbytes, &coded);
+	buffer_free(section);
+	*section = coded;
+}
+
 void hm_write(const struct handmade *hm, struct buffer *out)
 {
 	struct buffer section[AR_SECTIONS] = { 0 }, payload = { 0 };
@@ -230,10 +243,12 @@ void hm_write(const struct handmade *hm, struct buffer *out)
 	for (unsigned i = 0; i < AR_SECTIONS; i++) {
 		const struct hm_section *how = &hm->section[i];
 		buffer_put(&section[i], how->extra.data, how->extra.nbytes);
-		prelude.section[i].form = how->form + how->huffman;
+		prelude.section[i].form = how->form + how->huffman + 2 * how->predicted;
 		prelude.section[i].decoded_nbytes = section[i].nbytes + (uint64_t)how->decoded_change;
 		if (how->huffman)
 			code_section(&section[i]);
+		if (how->predicted)
+			predict_section(&section[i]);
 		prelude.section[i].stored_nbytes = section[i].nbytes + (uint64_t)how->stored_change;
 		buffer_put(out, section[i].data, section[i].nbytes);
 		buffer_free(&section[i]);

@@ -39,7 +39,7 @@ struct hm_stream {
 struct hm_section {
 	struct buffer extra;            /* bytes behind what belongs there */
 	int64_t count_change;           /* of the count at its start */
-	bool huffman;                   /* stored as form 1 */
+	bool huffman, predicted;        /* stored as form 1; as form 2 */
 	uint64_t form;
 	int64_t stored_change, decoded_change; /* of the sizes in the prelude */
 };

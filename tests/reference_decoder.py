@@ -131,15 +131,79 @@ PACKED, ENTRIES = 1, 2  # flags
 
 
 def section_bytes(name, form, stored, size):
-    need(form in (0, 1), f"{name}: form {form}")
+    need(form in (0, 1, 2), f"{name}: form {form}")
     if form == 0:
         need(len(stored) == size, f"{name}: stored plainly, but {len(stored)} bytes for {size}")
         return stored
     need(size > 0, f"{name}: coded, but empty")
+    if form == 2:
+        need(size <= 1 << 20, f"{name}: form 2, but {size} bytes")
+        return predicted_bytes(Cursor(stored, name), size)
     cursor = Cursor(stored, name)
     table = HuffTable(cursor, name)
     need(table.last < 256, f"{name}: symbols of more than 8 bits")
     return bytes(table.decode(cursor.rest(), size, name))
+
+
+# --- 2.1 Form 2 --------------------------------------------------------------------------------------------------------------------------
+
+class Chance:
+    def __init__(self):
+        self.p, self.count = 32768, 0
+
+    def learn(self, bit):
+        step = 2 * self.count + 3
+        self.p += (65535 - self.p) * 2 // step if bit else -(self.p * 2 // step)
+        self.p = min(max(self.p, 32), 65503)
+        self.count = min(self.count + 1, 30)
+
+
+class BitDecoder:
+    def __init__(self, cursor):
+        self.cursor, self.range = cursor, (1 << 32) - 1
+        self.x = int.from_bytes(cursor.take(4), "big")
+
+    def bit(self, chance):
+        bound = (self.range >> 12) * (chance.p >> 4)
+        bit = self.x < bound
+        if bit:
+            self.range = bound
+        else:
+            self.x, self.range = self.x - bound, self.range - bound
+        while self.range < 1 << 24:
+            self.range, self.x = self.range << 8, (self.x << 8 | self.cursor.uint(1)) & 0xffffffff
+        return bit
+
+
+def predicted_bytes(cursor, size):
+    decoder, chances, last, out = BitDecoder(cursor), collections.defaultdict(Chance), {}, bytearray()
+    match = None
+    while len(out) < size:
+        i, slot, hit = len(out), None, False
+        if i >= 3:
+            slot = (int.from_bytes(out[-3:], "big") * 2654435761 & 0xffffffff) >> 16
+            if match is None:
+                match, run = last.get(slot), 0
+        if match is not None:
+            chance = chances["hit", run, out[match]]
+            hit = decoder.bit(chance)
+            chance.learn(hit)
+        if hit:
+            out.append(out[match])
+            match, run = match + 1, min(run + 1, 15)
+        else:
+            match, before, q = None, out[-1] if out else 0, 1
+            while q < 256:
+                of_all, after = chances["any", q], chances["after", before, q]
+                bit = decoder.bit(after if after.count >= 2 else of_all)
+                of_all.learn(bit)
+                after.learn(bit)
+                q = q << 1 | bit
+            out.append(q & 255)
+        if slot is not None:
+            last[slot] = i
+    cursor.end()
+    return bytes(out)
 
 
 # --- 3. CODE -----------------------------------------------------------------------------------------------------------------------------
@@ -498,6 +562,7 @@ class Archive:
         self.version, self.flags = version, flags
         parts, at = [], PRELUDE
         for name, (form, stored, size) in zip(SECTIONS, sections):
+            need(form < 2 or version >= 2, f"{name}: form {form} in an archive of version {version}")
             parts.append(section_bytes(name, form, data[at:at + stored], size))
             at += stored
         return parts, data[end:]

@@ -39,21 +39,21 @@ static bool is_sample(const struct sample *s, const struct buffer *out)
 	       memcmp(out->data + s->header.nbytes, s->data.data, s->data.nbytes) == 0;
 }
 
-/* The sample's bytes, its sections plain or Huffman-coded. */
-static void write_sample(struct sample *s, bool huffman, struct buffer *bytes)
+/* The sample's bytes, its sections in a form. */
+static void write_sample(struct sample *s, enum ar_form form, struct buffer *bytes)
 {
 	sample_make(s);
 	for (unsigned i = 0; i < AR_SECTIONS; i++)
-		s->hm->section[i].huffman = huffman;
+		s->hm->section[i].huffman = form == AR_FORM_HUFF, s->hm->section[i].predicted = form == AR_FORM_LZP;
 	hm_write(s->hm, bytes);
 }
 
-static void check_sample(bool huffman)
+static void check_sample(enum ar_form form)
 {
 	struct sample s;
 	struct buffer bytes, out = { 0 };
 	brv_error error;
-	write_sample(&s, huffman, &bytes);
+	write_sample(&s, form, &bytes);
 	cr_assert_eq(read_all(bytes.data, bytes.nbytes, &out, &error), BRV_OK, "%s", error.text);
 	cr_assert(is_sample(&s, &out));
 	sample_free(&s);
@@ -61,8 +61,9 @@ static void check_sample(bool huffman)
 	buffer_free(&out);
 }
 
-Test(format, sample_decodes) { check_sample(false); }
-Test(format, sample_with_coded_sections_decodes) { check_sample(true); }
+Test(format, sample_decodes) { check_sample(AR_FORM_PLAIN); }
+Test(format, sample_with_coded_sections_decodes) { check_sample(AR_FORM_HUFF); }
+Test(format, sample_with_predicted_sections_decodes) { check_sample(AR_FORM_LZP); }
 
 /* A mutation of the sample; what it has to lead to. */
 struct broken {
@@ -85,7 +86,11 @@ BREAK(m_payload_size, hm->payload_change = 1)
 BREAK(m_payload_both, hm->payload_change = hm->archive_change = 1)
 BREAK(m_stored_size, hm->section[AR_TABL].stored_change = 1)
 BREAK(m_decoded_size, hm->section[AR_CODE].decoded_change = 1)
-BREAK(m_form, hm->section[AR_INDX].form = 2)
+BREAK(m_form, hm->section[AR_INDX].form = 3)
+BREAK(m_form_predicted, hm->section[AR_INDX].form = 2)
+BREAK(m_form_version, hm->section[AR_INDX].predicted = true; hm->version = 1)
+BREAK(m_form_size, hm->section[AR_INDX].predicted = true; hm->section[AR_INDX].decoded_change = 1 << 20)
+BREAK(m_form_short, hm->section[AR_INDX].predicted = true; hm->section[AR_INDX].decoded_change = 1 << 16)
 BREAK(m_form_huff, hm->section[AR_INDX].form = 1)
 BREAK(m_flags_unknown, hm->flags = 4)
 BREAK(m_flags_entries, hm->flags = AR_FLAG_ENTRIES)
@@ -259,7 +264,7 @@ BREAK(m_class_number, CHUNK(S_ROWS, 0)->payload.data[0] |= 3; CHUNK(S_ROWS, 0)->
 #define ROW(name, status) { #name, m_##name, status }
 static const struct broken table[] = {
 	ROW(archive_size, D), ROW(payload_size, D), ROW(payload_both, D), ROW(stored_size, D), ROW(decoded_size, D), ROW(form, V),
-	ROW(form_huff, D), ROW(flags_unknown, V), ROW(flags_entries, V), ROW(flags_version, V), ROW(flags_packed, D), ROW(flags_both, D), ROW(sections_sum, D), ROW(code_extra, D), ROW(tabl_extra, D), ROW(indx_extra, D), ROW(sums_extra, D), ROW(sums_extra8, D),
+	ROW(form_predicted, D), ROW(form_version, V), ROW(form_size, D), ROW(form_short, D), ROW(form_huff, D), ROW(flags_unknown, V), ROW(flags_entries, V), ROW(flags_version, V), ROW(flags_packed, D), ROW(flags_both, D), ROW(sections_sum, D), ROW(code_extra, D), ROW(tabl_extra, D), ROW(indx_extra, D), ROW(sums_extra, D), ROW(sums_extra8, D),
 	ROW(payload_extra, D),
 	ROW(program_count, D), ROW(program_count_huge, D), ROW(no_instr, D), ROW(many_instr, D), ROW(cut_instr, D), ROW(unknown_op, V),
 	ROW(unknown_flag, V), ROW(width_0, D), ROW(width_65, D), ROW(width_of_op, D), ROW(nargs_few, D), ROW(nargs_many, D), ROW(two_roots, D),
@@ -380,12 +385,12 @@ Test(format, truncated_anywhere)
 }
 
 /* No flipped bit goes unseen. */
-static void flip_bits(bool huffman)
+static void flip_bits(enum ar_form form)
 {
 	struct sample s;
 	struct buffer bytes;
 	brv_error error;
-	write_sample(&s, huffman, &bytes);
+	write_sample(&s, form, &bytes);
 	for (size_t bit = 0; bit < 8 * bytes.nbytes; bit++) {
 		struct buffer out = { 0 };
 		bytes.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -398,17 +403,18 @@ static void flip_bits(bool huffman)
 	buffer_free(&bytes);
 }
 
-Test(format, each_bit_flipped) { flip_bits(false); }
-Test(format, each_bit_flipped_with_coded_sections) { flip_bits(true); }
+Test(format, each_bit_flipped) { flip_bits(AR_FORM_PLAIN); }
+Test(format, each_bit_flipped_with_coded_sections) { flip_bits(AR_FORM_HUFF); }
+Test(format, each_bit_flipped_with_predicted_sections) { flip_bits(AR_FORM_LZP); }
 
 /* The same with the checksums of prelude and sections corrected, as one would who means harm: whatever comes of it, it comes
  * without a crash. */
-static void forge_bits(bool huffman)
+static void forge_bits(enum ar_form form)
 {
 	struct sample s;
 	struct buffer bytes;
 	brv_error error;
-	write_sample(&s, huffman, &bytes);
+	write_sample(&s, form, &bytes);
 	uint8_t *forged = malloc(bytes.nbytes);
 	for (size_t bit = 0; bit < 8 * bytes.nbytes; bit++) {
 		memcpy(forged, bytes.data, bytes.nbytes);
@@ -422,5 +428,6 @@ static void forge_bits(bool huffman)
 	buffer_free(&bytes);
 }
 
-Test(format, each_bit_forged) { forge_bits(false); }
-Test(format, each_bit_forged_with_coded_sections) { forge_bits(true); }
+Test(format, each_bit_forged) { forge_bits(AR_FORM_PLAIN); }
+Test(format, each_bit_forged_with_coded_sections) { forge_bits(AR_FORM_HUFF); }
+Test(format, each_bit_forged_with_predicted_sections) { forge_bits(AR_FORM_LZP); }

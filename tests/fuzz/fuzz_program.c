@@ -226,7 +226,8 @@ static bool make_archive(struct fuzz_input *in, struct buffer *archive, struct b
 	if (good) {
 		forge_end(&f);
 		for (unsigned i = 0; i < AR_SECTIONS; i++)
-			f.hm->section[i].huffman = coded_sections < 16 && coded_sections >> i & 1;
+			f.hm->section[i].huffman = coded_sections < 16 && coded_sections >> i & 1,
+			f.hm->section[i].predicted = coded_sections >= 16 && coded_sections < 32 && coded_sections >> i & 1;
 		hm_write(f.hm, archive);
 		buffer_put(expected, f.data.data, f.data.nbytes);
 	}

@@ -22,7 +22,7 @@ enum { MAX_NBYTES = 8192, MAX_TENSORS = 4 };
 struct golden {
 	const char *name;
 	unsigned rows, kr, columns, kc; /* class streams 1 (rows) and 2 (columns), or whichever there is as 1 */
-	bool coded_sections;
+	bool coded_sections, predicted_sections;
 	uint16_t flags; /* of the prelude */
 	struct forge_tensor tensor[MAX_TENSORS];
 };
@@ -204,6 +204,9 @@ static const struct golden cases[] = {
 	/* The archive. */
 	{ "sections-coded", .coded_sections = true,
 	  .tensor = { T("t", "U8", 300, P(I(LIT_HUFF, 8, 0)), .chunk = 100), T("u", "U8", 10, P(I(CONST, 8, 0))) } },
+	{ "sections-predicted", .predicted_sections = true, .rows = 60, .kr = 3,
+	  .tensor = { T("t", "U8", 300, P(I(LIT_HUFF, 8, 0)), .chunk = 100), T("u", "BF16", 600, P(I(LIT_HUFF, 8, 0), I(LIT_RAW, 8, 0), I(MERGE, 16, 2)), .chunk = 20),
+		      T("v", "U16", 300, P(I(LIT_RAW, 16, 0), I(GATE, 16, 1, .flags = BC_CLASSED, .imm = 2)), .chunk = 67, .geometry = 5, .rows = 1) } },
 	{ "variants", .tensor = { { .name = "t",
 				    .dtype = "I16",
 				    .nwords = 1000,
@@ -261,7 +264,7 @@ static int make(const struct golden *golden, const char *directory)
 	}
 	forge_end(&f);
 	for (unsigned i = 0; i < AR_SECTIONS; i++)
-		f.hm->section[i].huffman = golden->coded_sections;
+		f.hm->section[i].huffman = golden->coded_sections, f.hm->section[i].predicted = golden->predicted_sections;
 	hm_write(f.hm, &archive);
 	forge_expected(&f, &checkpoint);
 	if (archive.nbytes > MAX_NBYTES || checkpoint.nbytes > MAX_NBYTES) {
