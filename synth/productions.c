@@ -8,6 +8,7 @@
 
 #define LITERAL(n, o, ...) { .name = n, .op = o, .literal = true, __VA_ARGS__ }
 #define SPLIT(n, w, r, ...) { .name = n, .op = OP_MERGE, .width = w, .rotate = r, .field = { __VA_ARGS__ } }
+#define ZEROS(n, w, ...) { .name = n, .op = OP_MERGE, .width = w, .field = { __VA_ARGS__ }, .zeros = true }
 #define GATED(n, w, ...) { .name = n, .op = OP_MERGE, .width = w, .field = { __VA_ARGS__ }, .gated = true }
 
 const struct production productions[] = {
@@ -92,6 +93,12 @@ const struct production productions[] = {
 	SPLIT("fp32 exponent", 31, 0, 23, 8),
 	SPLIT("fp32 exponent+1", 31, 0, 22, 9),
 	SPLIT("fp32 exponent+2", 31, 0, 21, 10),
+	/* Single precision that was half precision: in all rows, which needs no gate. */
+	ZEROS("fp32 that was bf16", 32, 16, 7, 9),
+	ZEROS("fp32 that was bf16, sign apart", 32, 16, 7, 8, 1),
+	ZEROS("fp32 that was fp16", 32, 13, 10, 9),
+	ZEROS("fp32 that was fp16, sign apart", 32, 13, 10, 8, 1),
+	ZEROS("fp32 that was fp16 +1, sign apart", 32, 13, 9, 9, 1),
 	/* Masks, by groups. */
 	{ .name = "cut 4", .op = OP_CUT, .width = 1, .field = { 4 } },
 	{ .name = "cut 8", .op = OP_CUT, .width = 1, .field = { 8 } },
@@ -240,6 +247,16 @@ static bool fill(struct targets *targets, struct expr *expr, unsigned at, enum b
 	return true;
 }
 
+static bool low_bits_zero(const struct target *t, unsigned bits)
+{
+	const unsigned size = word_nbytes(t->width);
+	uint64_t any = 0;
+
+	for (size_t i = 0; i < t->total; i++)
+		any |= get_word(t->words, size, i);
+	return (any & mask_bits(bits)) == 0;
+}
+
 /* A split: map.rot over merge, or merge alone; the lowest field gated or not. */
 static bool apply_split(unsigned index, struct targets *targets, struct expr *expr, unsigned at)
 {
@@ -252,6 +269,11 @@ static bool apply_split(unsigned index, struct targets *targets, struct expr *ex
 		nargs++;
 	if (p->gated && (!c || c->zero_bits != p->field[0] || !targets->target[expr->node[at].target]->positional))
 		return false;
+	if (p->zeros) {
+		const struct target *t = targets_get(targets, expr->node[at].target);
+		if (!t || !t->total || !low_bits_zero(t, p->field[0]))
+			return false;
+	}
 	if (p->rotate) {
 		if (!fill(targets, expr, at, OP_MAP_ROT, p->rotate, 1, &width))
 			return false;

@@ -22,6 +22,7 @@ struct production {
 	 * is 0 throughout. */
 	uint8_t rotate, field[EXPR_MAX_ARGS];
 	bool gated;
+	bool zeros;                     /* splits: only where the lowest field is 0 throughout */
 	bool start;                     /* only where a start asks for it */
 };
 

@@ -163,6 +163,9 @@ static uint64_t two_of_four(size_t i, uint64_t *state)
 	return group[(i / 4 * 2654435761u >> 7 & 0xffff) % 6] >> i % 4 & 1 ? 0x3f800000 | (r & 0x7fffff) : 0;
 }
 static uint64_t mostly_one(size_t i, uint64_t *state) { (void)i; const uint64_t r = gen_random(state); return r >> 40 & 7 ? 0x3f800000 : r & 0xffffff; }
+static float weight(uint64_t *state) { return (float)(code(state, 1 << 22) + code(state, 1 << 22)) * 0x1p-26f; }
+static uint64_t was_bf16(size_t i, uint64_t *state) { (void)i; return bits_of(weight(state)) & 0xffff0000; }
+static uint64_t was_fp16(size_t i, uint64_t *state) { (void)i; return bits_of(weight(state)) & 0xffffe000; }
 static uint64_t computed(size_t i, uint64_t *state) { (void)state; return bits_of((float)((int64_t)(i * i % 1511) - 755) * .37f); }
 
 static const struct {
@@ -171,15 +174,18 @@ static const struct {
 	const char *contains, *never;
 	double bits;                    /* a word, at most */
 	unsigned row, sample;           /* words in a row; that are looked at */
+	unsigned closings;              /* where no start leads there; 0: 6 */
 } chosen[] = {
-	{ "codes of 8 bits", int8_codes, "lookup(", NULL, 8.6, ROW, 65536 },
-	{ "codes of 4 bits, a scale for each row", int4_rows, ", 200)", NULL, 6.5, ROW, 65536 },
-	{ "codes of 4 bits, rows longer than a chunk", int4_long_rows, "lookup(", NULL, 5, LONG_ROW, 16384 },
-	{ "half of them zero", half_zero, "scatter(", "cut", 12.7, ROW, 65536 },
-	{ "half of them zero of either sign", both_zeros, "merge(scatter(", NULL, 13.7, ROW, 65536 },
-	{ "two of four", two_of_four, "cut(", NULL, 12.3, ROW, 65536 },
-	{ "mostly one", mostly_one, "0x3f800000)", NULL, 4, ROW, 65536 },
-	{ "a computed table", computed, "lookup(", NULL, 13, ROW, 65536 },
+	{ "codes of 8 bits", int8_codes, "lookup(", NULL, 8.6, ROW, 65536, 0 },
+	{ "codes of 4 bits, a scale for each row", int4_rows, ", 200)", NULL, 6.5, ROW, 65536, 0 },
+	{ "codes of 4 bits, rows longer than a chunk", int4_long_rows, "lookup(", NULL, 5, LONG_ROW, 16384, 0 },
+	{ "half of them zero", half_zero, "scatter(", "cut", 12.7, ROW, 65536, 0 },
+	{ "half of them zero of either sign", both_zeros, "merge(scatter(", NULL, 13.7, ROW, 65536, 0 },
+	{ "two of four", two_of_four, "cut(", NULL, 12.3, ROW, 65536, 0 },
+	{ "mostly one", mostly_one, "0x3f800000)", NULL, 4, ROW, 65536, 0 },
+	{ "weights that were BF16", was_bf16, "merge(const:16(0), lit.raw:7, lit.", NULL, 10.9, ROW, 65536, 80 },
+	{ "weights that were FP16", was_fp16, "merge(const:13(0), lit.raw:", NULL, 13.9, ROW, 65536, 80 },
+	{ "a computed table", computed, "lookup(", NULL, 13, ROW, 65536, 0 },
 };
 
 Test(search, finds_what_is_chosen)
@@ -188,7 +194,7 @@ Test(search, finds_what_is_chosen)
 	uint32_t *words = malloc(MANY * sizeof(*words));
 
 	for (unsigned c = 0; c < ARRAY_LEN(chosen); c++) {
-		const struct synth_plan plan = { .model = cost_model(COST_BALANCED, COST_AVX512), .limits = { 2, 6, 256, 3, 8 }, .prior = uniform,
+		const struct synth_plan plan = { .model = cost_model(COST_BALANCED, COST_AVX512), .limits = { 2, chosen[c].closings ? chosen[c].closings : 6, 256, 3, 8 }, .prior = uniform,
 						 .sample_words = chosen[c].sample, .class_budget = 1 << 20, .kr = 4, .kc = 4, .pair_words = 8192,
 						 .chunk_nbytes = 64 << 10 };
 		struct source source = { .words = words, .nwords = MANY, .width = 32, .dtype = dtype_by_name("F32", 3)->code, .rows = MANY / chosen[c].row,
