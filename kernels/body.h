@@ -23,5 +23,8 @@ kn_enc_fn KN(enc_huff), KN(enc_rans), KN(enc_wide), KN(enc_alias);
 kn_past_fn KN(copy_past);
 #endif
 kn_class_fn KN(class_costs);
+kn_field_fn KN(take_field);
+kn_scale_fn KN(class_symbols);
+kn_pack_fn KN(pack_words);
 
 #endif

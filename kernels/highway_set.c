@@ -92,6 +92,6 @@ const struct kn_set kn_set_hwy = {
 	.can_fuse = kn_can_fuse_scalar,
 	.enc = { [TABLE_HUFF] = kn_enc_huff_scalar, [TABLE_RANS] = kn_enc_rans_scalar, [TABLE_WIDE] = kn_enc_wide_scalar,
 		 [TABLE_ALIAS] = kn_enc_alias_scalar },
-	.class_costs = kn_class_costs_scalar,
+	.class_costs = kn_class_costs_scalar, .take_field = kn_take_field_scalar, .class_symbols = kn_class_symbols_scalar, .pack_words = kn_pack_words_scalar,
 };
 #endif

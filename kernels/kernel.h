@@ -200,6 +200,26 @@ struct kn_class_args {
 };
 typedef void kn_class_fn(const struct kn_class_args *args);
 
+/* out[i] = words[i] of `width` <= 64 bits, rotated left by `rotate` < width and shifted right by `shift`, its `bits` low bits: n words of that width. Nothing
+ * needs to be aligned. The same in every set. */
+typedef void kn_field_fn(const void *words, size_t n, unsigned width, unsigned rotate, unsigned shift, unsigned bits, void *out);
+
+/* The symbols below 32 that classes are found by: what bits shift..shift + bits - 1 of a word of 8, 16 or 32 bits lie above `base`, from 0 to KN_SCALES - 1, and
+ * 16 more where the top bit is set, if `sign`. The same in every set. */
+enum { KN_SCALES = 16 };
+struct kn_scale {
+	unsigned width, shift, bits;    /* bits <= 8 */
+	bool sign;
+	bool complement;                /* negative words are inverted first */
+	uint8_t base;
+};
+typedef void kn_scale_fn(const struct kn_scale *scale, const void *words, size_t n, uint8_t *out);
+
+/* Writes n words of `width` bits, `base` subtracted from each mod 2^bits, as packed words (docs/FORMAT.md, 1) of `bits` <= 64 bits: packed_nbytes(n, bits) bytes,
+ * and up to KN_PACK_PAD more may be overwritten. The same in every set. */
+enum { KN_PACK_PAD = 16 };
+typedef void kn_pack_fn(uint8_t *out, const void *words, size_t n, unsigned width, uint64_t base, unsigned bits);
+
 /* One instruction set's bodies. fn is indexed by op code (NULL: the executor's own); sets that have no body of their own for an
  * op point to the best set that the same CPUs run: every cell is filled. */
 struct kn_set {
@@ -213,6 +233,9 @@ struct kn_set {
 	kn_enc_fn *enc[TABLE_KINDS];            /* by the kind of table */
 	kn_past_fn *copy_past;                  /* NULL: no such stores */
 	kn_class_fn *class_costs;
+	kn_field_fn *take_field;
+	kn_scale_fn *class_symbols;
+	kn_pack_fn *pack_words;
 };
 
 /* The fused merge under a rANS literal. */

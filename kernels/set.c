@@ -15,6 +15,9 @@
 kn_enc_fn kn_enc_huff_avx512, kn_enc_rans_avx512, kn_enc_wide_avx512, kn_enc_alias_avx512;
 kn_past_fn kn_copy_past_avx512;
 kn_class_fn kn_class_costs_avx512;
+kn_field_fn kn_take_field_avx512;
+kn_scale_fn kn_class_symbols_avx512;
+kn_pack_fn kn_pack_words_avx512;
 #define KN_REST(kernel) kn_##kernel##_avx512
 #define CELL_rans ~, KN(rans)
 #define CELL_rans_merge ~, KN(rans_merge)
@@ -50,5 +53,5 @@ const struct kn_set KN(set) = {
 #ifdef KN_HAS_PAST
 	.copy_past = KN_REST(copy_past),
 #endif
-	.class_costs = KN_REST(class_costs),
+	.class_costs = KN_REST(class_costs), .take_field = KN_REST(take_field), .class_symbols = KN_REST(class_symbols), .pack_words = KN_REST(pack_words),
 };

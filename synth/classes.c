@@ -8,11 +8,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/by_size.h"
 #include "kernels/kernel.h"
-#include "synth/field16.h"
 
-enum { WINDOW = 16, SYMBOLS = 2 * WINDOW, MAX_CLASSES = 16, COL_PAD = 256, LINE_WORDS = 64, COUNTED_WORDS = 4096, MOST_COST = 127, COST_UNITS = 32 };
+enum { WINDOW = KN_SCALES, SYMBOLS = 2 * WINDOW, MAX_CLASSES = 16, COL_PAD = 256, LINE_WORDS = 64, COUNTED_WORDS = 4096, MOST_COST = 127, COST_UNITS = 32 };
 
 /* One side of the alternation: `count` lines (rows or columns), each seen through `width` words. */
 struct side {
@@ -56,33 +54,17 @@ static unsigned choose_base(const struct class_view *view, size_t n, size_t stri
 	return base;
 }
 
-/* Symbols of n words from word `at` on. */
-static void fold(const struct class_view *view, unsigned base, size_t at, size_t n, uint8_t *out)
-{
-	const uint8_t low = (uint8_t)base, last = WINDOW - 1;
+/* What folds words into symbols. */
+struct folder {
+	const struct kn_set *set;
+	const uint8_t *words;
+	struct kn_scale scale;
+};
 
-	if (view->width == 16) {
-		const uint8_t *v = (const uint8_t *)view->words + 2 * at;
-		field16(v, n, 0, view->shift, view->bits, out);
-		for (size_t i = 0; i < n; i++) {
-			const uint8_t above = out[i] > low ? (uint8_t)(out[i] - low) : 0;
-			out[i] = above < last ? above : last;
-		}
-		for (size_t i = 0; view->sign && i < n; i++)
-			out[i] |= v[2 * i + 1] >> 7 << 4;
-		return;
-	}
-	BY_SIZE(T, word_nbytes(view->width), {
-		const T *v = (const T *)view->words + at;
-		const T mask = (T)mask_bits(view->bits), flip = (T)(view->complement ? ~(T)0 : 0);
-		const unsigned shift = view->shift, sign = view->sign ? WINDOW : 0;
-		for (size_t i = 0; i < n; i++) {
-			const T negative = (T)(v[i] >> (8 * sizeof(T) - 1));
-			const uint8_t e = (uint8_t)((T)(v[i] ^ (flip & (T)-negative)) >> shift & mask);
-			const uint8_t above = e > low ? (uint8_t)(e - low) : 0;
-			out[i] = (uint8_t)((above < last ? above : last) | (sign & (uint8_t)-(uint8_t)negative));
-		}
-	})
+/* Symbols of n words from word `at` on. */
+static void fold(const struct folder *f, size_t at, size_t n, uint8_t *out)
+{
+	f->set->class_symbols(&f->scale, f->words + at * word_nbytes(f->scale.width), n, out);
 }
 
 static bool alloc_side(struct side *s, size_t count, size_t width, unsigned classes, uint8_t *label)
@@ -134,29 +116,67 @@ static void start_labels(struct side *s)
 	}
 }
 
+/* Adds up pairs of symbols, counted as pair[label][first][second], each symbol for itself. */
+static void add_pairs(const uint32_t *pair, unsigned classes, uint32_t *count)
+{
+	for (unsigned k = 0; k < classes; k++, count += SYMBOLS)
+		for (unsigned first = 0; first < SYMBOLS; first++, pair += SYMBOLS) {
+			uint32_t sum = 0;
+			for (unsigned second = 0; second < SYMBOLS; second++)
+				sum += pair[second], count[second] += pair[second];
+			count[first] += sum;
+		}
+}
+
+/* Counts the symbols of every line at two positions: one increment for both. Two tables by turns, so that increments of one counter do not wait for each
+ * other. */
+static void count_two(const struct side *s, const uint8_t *first, const uint8_t *second, uint32_t (*pair)[MAX_CLASSES * SYMBOLS * SYMBOLS])
+{
+	enum { BLOCK = 64 };    /* lines, of which `stride` holds a multiple */
+	uint16_t index[BLOCK];
+
+	for (size_t l = 0; l < s->count; l += BLOCK) {
+		const unsigned n = (unsigned)MIN(s->count - l, (size_t)BLOCK);
+		for (unsigned i = 0; i < BLOCK; i++)
+			index[i] = (uint16_t)(first[l + i] << 5 | second[l + i]);
+		for (unsigned i = 0; i < n; i++)
+			index[i] = (uint16_t)(index[i] | s->label[l + i] << 10);
+		unsigned i = 0;
+		for (; i + 4 <= n; i += 4) {
+			const uint64_t four = load_u64(&index[i]);
+			pair[0][four & 0xffff]++, pair[1][four >> 16 & 0xffff]++, pair[0][four >> 32 & 0xffff]++, pair[1][four >> 48]++;
+		}
+		for (; i < n; i++)
+			pair[0][index[i]]++;
+	}
+}
+
 /* Counts of symbols by class of the position and class of the line: count[(other * classes + own) * SYMBOLS + symbol]. Positions are looked at
- * until there are pair_words for each class pair, spread evenly. Four sub-tables by turns, so that increments of one counter do not wait for each other. */
+ * until there are pair_words for each class pair, spread evenly; two of the same class at a time. */
 static void count_symbols(const struct side *s, unsigned other_classes, uint32_t *count)
 {
-	enum { ENTRIES = MAX_CLASSES * SYMBOLS };
 	const size_t words = (size_t)s->classes * other_classes * s->pair_words, positions = MIN(s->width, MAX(words / s->count, (size_t)8 * other_classes));
-	uint32_t apart[MAX_CLASSES][4][ENTRIES];
+	uint32_t pair[2][MAX_CLASSES * SYMBOLS * SYMBOLS];
 
-	memset(apart, 0, other_classes * sizeof(*apart));
-	for (size_t p = 0; p < positions; p++) {
-		const size_t i = p * s->width / positions;
-		const uint8_t *symbol = s->symbol + i * s->stride, *label = s->label;
-		uint32_t(*c)[ENTRIES] = apart[s->other_label[i]];
-		size_t l = 0;
-		for (; l + 4 <= s->count; l += 4)
-			for (unsigned t = 0; t < 4; t++)
-				c[t][label[l + t] * SYMBOLS + symbol[l + t]]++;
-		for (; l < s->count; l++)
-			c[0][label[l] * SYMBOLS + symbol[l]]++;
+	memset(count, 0, (size_t)other_classes * s->classes * SYMBOLS * sizeof(*count));
+	for (unsigned o = 0; o < other_classes; o++, count += s->classes * SYMBOLS) {
+		const uint8_t *waiting = NULL;
+		for (unsigned t = 0; t < 2; t++)
+			memset(pair[t], 0, (size_t)s->classes * SYMBOLS * SYMBOLS * sizeof(pair[t][0]));
+		for (size_t p = 0; p < positions; p++) {
+			const size_t i = p * s->width / positions;
+			const uint8_t *symbol = s->symbol + i * s->stride;
+			if (s->other_label[i] != o)
+				continue;
+			if (waiting)
+				count_two(s, waiting, symbol, pair);
+			waiting = waiting ? NULL : symbol;
+		}
+		for (unsigned t = 0; t < 2; t++)
+			add_pairs(pair[t], s->classes, count);
+		for (size_t l = 0; waiting && l < s->count; l++)
+			count[s->label[l] * SYMBOLS + waiting[l]]++;
 	}
-	for (unsigned o = 0; o < other_classes; o++)
-		for (unsigned i = 0; i < s->classes * SYMBOLS; i++)
-			count[o * s->classes * SYMBOLS + i] = apart[o][0][i] + apart[o][1][i] + apart[o][2][i] + apart[o][3][i];
 }
 
 /* Costs of symbols in each class beyond what they cost in the class in which they cost least, in 1 / COST_UNITS bits: laid out as the counts. */
@@ -256,11 +276,11 @@ static void transpose(const uint8_t *in, size_t rows, size_t width, size_t in_st
 }
 
 /* Rows see blocks of LINE_WORDS columns spread over the row; columns see rows spread over the tensor. */
-static bool gather(const struct class_view *view, unsigned base, struct side *rows, struct side *cols, size_t row_words)
+static bool gather(const struct folder *folder, struct side *rows, struct side *cols, size_t row_words)
 {
 	const size_t blocks = ceil_div(rows->width, LINE_WORDS), strip = (rows->width + 63) & ~(size_t)63;
 	const bool all = rows->width == row_words && cols->width == rows->count;
-	uint8_t *seen = NULL;
+	uint8_t *seen = NULL, *row = NULL;
 
 	for (size_t i = 0; i < rows->width; i++) {
 		size_t block = i / LINE_WORDS;
@@ -272,22 +292,29 @@ static bool gather(const struct class_view *view, unsigned base, struct side *ro
 		return false;
 	for (size_t i = 0; i < cols->width; i++) {
 		cols->other[i] = (uint32_t)(i * rows->count / cols->width);
-		fold(view, base, cols->other[i] * row_words, row_words, cols->symbol + i * cols->stride);
+		fold(folder, cols->other[i] * row_words, row_words, cols->symbol + i * cols->stride);
 		memset(cols->symbol + i * cols->stride + row_words, 0, cols->stride - row_words);
 	}
 	if (rows->classes < 2)
 		return true;
 	rows->symbol = calloc(rows->width, rows->stride);
 	if (rows->symbol && !all)
-		seen = malloc(rows->count * strip);
+		seen = malloc(rows->count * strip + row_words), row = seen ? seen + rows->count * strip : NULL;
 	if (!rows->symbol || (!all && !seen))
 		return false;
-	for (size_t r = 0; !all && r < rows->count; r++)
+	const bool most = row_words <= 2 * rows->width; /* of a row is seen: it is folded as a whole */
+	for (size_t r = 0; !all && r < rows->count; r++) {
+		if (most)
+			fold(folder, r * row_words, row_words, row);
 		for (size_t i = 0, n; i < rows->width; i += n) {
 			for (n = 1; i + n < rows->width && rows->other[i + n] == rows->other[i] + n; n++)
 				;
-			fold(view, base, r * row_words + rows->other[i], n, seen + r * strip + i);
+			if (most)
+				memcpy(seen + r * strip + i, row + rows->other[i], n);
+			else
+				fold(folder, r * row_words + rows->other[i], n, seen + r * strip + i);
 		}
+	}
 	transpose(all ? cols->symbol : seen, rows->count, rows->width, all ? cols->stride : strip, rows->symbol, rows->stride);
 	free(seen);
 	return true;
@@ -307,8 +334,9 @@ bool classes_build(struct classes *out, const struct class_view *view, size_t ro
 	out->row = calloc(rows, 1);
 	out->col = calloc(row_words + COL_PAD, 1);
 	const unsigned base = choose_base(view, rows * row_words, MAX(1, rows * row_words / 65536));
+	const struct folder folder = { set, view->words, { view->width, view->shift, view->bits, view->sign, view->complement, (uint8_t)base } };
 	ok = out->row && out->col && alloc_side(&row, rows, MIN(row_words, MAX(LINE_WORDS, budget / rows / LINE_WORDS * LINE_WORDS)), kr, out->row) &&
-	     alloc_side(&col, row_words, MIN(rows, MAX(LINE_WORDS, budget / row_words)), kc, out->col) && gather(view, base, &row, &col, row_words);
+	     alloc_side(&col, row_words, MIN(rows, MAX(LINE_WORDS, budget / row_words)), kc, out->col) && gather(&folder, &row, &col, row_words);
 	row.sign = col.sign = view->sign;
 	if (ok) {
 		if (kr > 1)
@@ -337,42 +365,60 @@ void classes_free(struct classes *classes)
 	memset(classes, 0, sizeof(*classes));
 }
 
+enum { COUNT_WORDS = KN_GROUP };
 typedef uint16_t half __attribute__((aligned(1), may_alias)); /* words lie at any address */
 
-/* counts[class << width | word] for 128 words of one row class or fewer, in four sub-tables by turns: equal words are often neighbours. */
+/* counts[class << width | word] for 128 words of one row class or fewer, in two sub-tables by turns: equal words are often neighbours. */
 #define COUNT_GROUP(T)                                                                                                          \
 	do {                                                                                                                    \
 		const T *v = (const T *)words + at;                                                                             \
-		size_t k = 0;                                                                                                   \
-		for (; k + 4 <= n; k += 4)                                                                                      \
-			for (unsigned t = 0; t < 4; t++)                                                                        \
-				base[t * stride + ((size_t)(col ? col[k + t] : 0) << width | v[k + t])]++;                      \
-		for (; k < n; k++)                                                                                              \
-			base[(size_t)(col ? col[k] : 0) << width | v[k]]++;                                                     \
+		for (size_t i = 0; i < n; i++)                                                                                  \
+			index[i] = (uint16_t)((col ? col[i] << width : 0) | v[i]);                                              \
 	} while (0)
 
-static void count_group(const void *words, unsigned width, size_t at, size_t n, const uint8_t *col, uint32_t *base, size_t stride)
+static void count_group(const void *words, unsigned width, size_t at, size_t n, const uint8_t *col, uint32_t *base, uint32_t *other)
 {
+	uint16_t index[COUNT_WORDS];
+	size_t k = 0;
+
 	if (width <= 8)
 		COUNT_GROUP(uint8_t);
 	else
 		COUNT_GROUP(half);
+	for (; k + 4 <= n; k += 4) {
+		const uint64_t four = load_u64(&index[k]);
+		base[four & 0xffff]++, other[four >> 16 & 0xffff]++, base[four >> 32 & 0xffff]++, other[four >> 48]++;
+	}
+	for (; k < n; k++)
+		base[index[k]]++;
+}
+
+/* Where index and classes do not fit 16 bits. */
+static void count_wide(const uint8_t *words, unsigned width, size_t at, size_t n, const uint8_t *col, uint32_t *base)
+{
+	for (size_t k = 0; k < n; k++)
+		base[(size_t)col[k] << width | get_word(words, word_nbytes(width), at + k)]++;
 }
 
 void classes_count(const struct classes *c, bool use_rows, bool use_cols, const void *words, unsigned width, size_t n, size_t first,
 		   uint32_t *counts)
 {
 	const unsigned kc = use_cols ? c->kc : 1;
-	const size_t group = use_rows || use_cols ? 128 : n, entries = (size_t)(use_rows ? c->kr : 1) * kc << width;
+	const size_t entries = (size_t)(use_rows ? c->kr : 1) * kc << width;
 	/* Sub-tables pay if they are small against the words. */
-	uint32_t *apart = entries <= n / 8 ? calloc(4 * entries, sizeof(*apart)) : NULL, *into = apart ? apart : counts;
+	uint32_t *apart = entries <= n / 8 ? calloc(entries, sizeof(*apart)) : NULL;
 
-	for (size_t at = 0; at < n; at += group) {
+	for (size_t at = 0; at < n; at += COUNT_WORDS) {
+		const size_t some = MIN((size_t)COUNT_WORDS, n - at);
 		const unsigned r = use_rows ? c->row[(first + at) / c->row_words] : 0;
 		const uint8_t *col = use_cols ? c->col + (first + at) % c->row_words : NULL;
-		count_group(words, width, at, MIN(group, n - at), col, into + ((size_t)r * kc << width), apart ? entries : 0);
+		const size_t base = (size_t)r * kc << width;
+		if (kc << width > 1u << 16)
+			count_wide(words, width, at, some, col, counts + base);
+		else
+			count_group(words, width, at, some, col, counts + base, (apart ? apart : counts) + base);
 	}
 	for (size_t i = 0; apart && i < entries; i++)
-		counts[i] += apart[i] + apart[entries + i] + apart[2 * entries + i] + apart[3 * entries + i];
+		counts[i] += apart[i];
 	free(apart);
 }

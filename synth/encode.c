@@ -7,14 +7,15 @@
 #include <xxhash.h>
 
 #include "synth/invert.h"
-#include "synth/pack.h"
 #include "synth/productions.h"
 #include "synth/same.h"
 
-/* One chunk on its way through a variant. at[i], n[i]: the words that instruction i has to produce. */
+/* One chunk on its way through a variant. at[i], n[i]: the words that instruction i has to produce; NULL: they were not wanted. */
 struct job {
 	const struct coded_stream *stream;
 	const struct coded_variant *variant;
+	const struct kn_set *set;
+	bool only_tables;               /* words of literals without a table are not wanted */
 	uint64_t first;
 	const void *at[BC_MAX_INSTR];
 	size_t n[BC_MAX_INSTR];
@@ -64,6 +65,12 @@ static bool reserve(uint8_t **memory, size_t *have, size_t nbytes)
 	return *memory != NULL;
 }
 
+/* Whether the words of an instruction's argument are written down. */
+static bool is_wanted(const struct job *job, const struct bc_instr *instr, unsigned arg)
+{
+	return !job->only_tables || instr->op != OP_MERGE || job->variant->program.instr[arg].op != OP_LIT_RAW;
+}
+
 /* Runs the program backward: from the root's words to those of every register. False if it cannot produce the chunk. */
 static bool decompose(struct job *job, struct encoder *encoder, const void *words, size_t n)
 {
@@ -89,12 +96,11 @@ static bool decompose(struct job *job, struct encoder *encoder, const void *word
 			continue;
 		}
 		for (unsigned k = 0; k < instr->nargs; k++) {
-			out[k] = (struct words_out){ .ptr = free_at, .width = program->instr[arg[k]].width };
-			free_at += register_nbytes(target.n, out[k].width);
+			out[k] = (struct words_out){ .ptr = is_wanted(job, instr, arg[k]) ? free_at : NULL, .width = program->instr[arg[k]].width };
+			free_at += out[k].ptr ? register_nbytes(target.n, out[k].width) : 0;
 		}
-		if (job->rotate[i])
-			invert_rotated_merge(target, job->rotate[i], out, instr->nargs);
-		else if (!invert(instr->op, instr->imm, target, &rows, out, instr->nargs))
+		if (job->rotate[i] ? !invert_rotated_merge(target, job->rotate[i], out, instr->nargs) :
+				     !invert(instr->op, instr->imm, target, &rows, out, instr->nargs))
 			return false;
 		for (unsigned k = 0; k < instr->nargs; k++)
 			job->at[arg[k]] = out[k].ptr, job->n[arg[k]] = out[k].n;
@@ -103,17 +109,17 @@ static bool decompose(struct job *job, struct encoder *encoder, const void *word
 }
 
 /* Appends n words packed with w bits each. */
-static void put_packed(struct buffer *buffer, const void *words, size_t n, unsigned width, uint64_t base, unsigned w)
+static void put_packed(const struct kn_set *set, struct buffer *buffer, const void *words, size_t n, unsigned width, uint64_t base, unsigned w)
 {
-	uint8_t *out = buffer_grow(buffer, packed_nbytes(n, w) + PACK_PAD);
+	uint8_t *out = buffer_grow(buffer, packed_nbytes(n, w) + KN_PACK_PAD);
 
 	if (!out)
 		return;
-	pack_words(out, words, n, width, base, w);
-	buffer->nbytes -= PACK_PAD;
+	set->pack_words(out, words, n, width, base, w);
+	buffer->nbytes -= KN_PACK_PAD;
 }
 
-static void put_pack_item(struct buffer *buffer, const void *words, size_t n, unsigned width)
+static void put_pack_item(const struct kn_set *set, struct buffer *buffer, const void *words, size_t n, unsigned width)
 {
 	const size_t base_nbytes = (width + 7) / 8;
 	uint64_t low, high;
@@ -124,7 +130,7 @@ static void put_pack_item(struct buffer *buffer, const void *words, size_t n, un
 	buffer_put(buffer, &nbytes, 4);
 	buffer_put_u8(buffer, (uint8_t)bits);
 	buffer_put(buffer, &low, base_nbytes);
-	put_packed(buffer, words, n, width, low, bits);
+	put_packed(set, buffer, words, n, width, low, bits);
 }
 
 /* The last nbytes bytes of the packed words of a register. */
@@ -133,14 +139,15 @@ static void carry_bytes(const struct job *job, unsigned reg, size_t nbytes, uint
 	const unsigned width = job->variant->program.instr[reg].width;
 	/* Enough words, from a multiple of 8 on so that they begin at a byte. */
 	const size_t n = job->n[reg], enough = 8 * nbytes / width + 9, from = n > enough ? (n - enough) / 8 * 8 : 0;
-	uint8_t packed[3 * BC_CARRY_MAX_NBYTES + PACK_PAD];
+	uint8_t packed[3 * BC_CARRY_MAX_NBYTES + KN_PACK_PAD];
 
-	pack_words(packed, (const uint8_t *)job->at[reg] + from * word_nbytes(width), n - from, width, 0, width);
+	job->set->pack_words(packed, (const uint8_t *)job->at[reg] + from * word_nbytes(width), n - from, width, 0, width);
 	memcpy(out, packed + packed_nbytes(n - from, width) - nbytes, nbytes);
 }
 
-static bool put_table_item(struct encoder *encoder, const struct job *job, const struct kn_set *set, unsigned i)
+static bool put_table_item(struct encoder *encoder, const struct job *job, unsigned i)
 {
+	const struct kn_set *set = job->set;
 	const struct bc_instr *instr = &job->variant->program.instr[i];
 	const struct classes *c = &job->stream->classes;
 	const bool classed = instr->flags & BC_CLASSED;
@@ -165,7 +172,7 @@ static bool put_table_item(struct encoder *encoder, const struct job *job, const
 }
 
 /* Appends what instruction i takes of the payload. */
-static bool put_instr(struct encoder *encoder, const struct job *job, const struct kn_set *set, unsigned i)
+static bool put_instr(struct encoder *encoder, const struct job *job, unsigned i)
 {
 	const struct bc_program *program = &job->variant->program;
 	const struct bc_instr *instr = &program->instr[i];
@@ -174,7 +181,7 @@ static bool put_instr(struct encoder *encoder, const struct job *job, const stru
 		return true;
 	switch (bc_opinfo(instr->op)->payload) {
 	case PAYLOAD_PACKED:
-		put_packed(&encoder->payload, job->at[i], job->n[i], instr->width, 0, instr->width);
+		put_packed(job->set, &encoder->payload, job->at[i], job->n[i], instr->width, 0, instr->width);
 		encoder->payload.nbytes -= program_carried_nbytes(program, i);
 		return true;
 	case PAYLOAD_FIRST:
@@ -182,8 +189,8 @@ static bool put_instr(struct encoder *encoder, const struct job *job, const stru
 		return true;
 	case PAYLOAD_ITEM:
 		if (instr->op != OP_LIT_PACK)
-			return put_table_item(encoder, job, set, i);
-		put_pack_item(&encoder->payload, job->at[i], job->n[i], instr->width);
+			return put_table_item(encoder, job, i);
+		put_pack_item(job->set, &encoder->payload, job->at[i], job->n[i], instr->width);
 		return true;
 	default:
 		return true;
@@ -215,13 +222,12 @@ static bool encode_variant(struct encoder *encoder, const struct coded_stream *s
 			   struct coded_chunk *chunk)
 {
 	struct job job = { .stream = stream, .variant = &stream->variant[variant], .first = first };
-	const struct kn_set *set;
 
 	encoder->payload.nbytes = 0;
-	if (kn_choose(&set, NULL) != BRV_OK || !decompose(&job, encoder, words, n) || !carries_fit(&job))
+	if (kn_choose(&job.set, NULL) != BRV_OK || !decompose(&job, encoder, words, n) || !carries_fit(&job))
 		return false;
 	for (unsigned i = 0; i < job.variant->program.ninstr; i++)
-		if (!put_instr(encoder, &job, set, i))
+		if (!put_instr(encoder, &job, i))
 			return false;
 	set_counts(&job, chunk);
 	return !encoder->payload.failed;
@@ -304,7 +310,7 @@ static enum brv_status count_symbols(struct coded_stream *stream, const uint8_t 
 		return BRV_MEMORY;
 	for (uint64_t index = 0; index < stream->nchunks; index++) {
 		const uint64_t first = index * stream->chunk_words;
-		struct job job = { .stream = stream, .variant = v, .first = first };
+		struct job job = { .stream = stream, .variant = v, .only_tables = true, .first = first };
 		const size_t n = (size_t)MIN(stream->chunk_words, stream->nwords - first);
 		if (!decompose(&job, &encoder, words + first * word_nbytes(stream->width), n))
 			continue;

@@ -4,8 +4,8 @@
 #include "synth/invert.h"
 
 #include "common/by_size.h"
+#include "kernels/kernel.h"
 #include "synth/dictionary.h"
-#include "synth/field16.h"
 
 bool words_constant(struct words target)
 {
@@ -31,26 +31,14 @@ static void invert_map(enum bc_op op, uint64_t imm, struct words in, void *out)
 	const unsigned w = in.width;
 	const uint64_t mask = mask_bits(w);
 
-	if (op == OP_MAP_ROT && w == 16) {
-		field16(in.ptr, in.n, (unsigned)imm, 0, 16, out);
-		return;
-	}
 	BY_SIZE(T, word_nbytes(w), {
 		const T *v = in.ptr;
 		T *o = out;
 		const T c = (T)imm, m = (T)mask;
-		const unsigned r = (unsigned)imm, l = w - r;
 		switch (op) {
 		case OP_MAP_XOR: for (size_t i = 0; i < in.n; i++) o[i] = v[i] ^ c; break;
 		case OP_MAP_ADD: for (size_t i = 0; i < in.n; i++) o[i] = (T)(v[i] - c) & m; break;
 		case OP_MAP_GRAY: for (size_t i = 0; i < in.n; i++) o[i] = v[i] ^ (T)(v[i] >> 1); break;
-		case OP_MAP_ROT:
-			if (r == 0)
-				memcpy(o, v, in.n * sizeof(T));
-			else
-				for (size_t i = 0; i < in.n; i++)
-					o[i] = (T)((T)(v[i] << r) | (T)(v[i] >> l)) & m;
-			break;
 		default: /* zigzag: twice the number, all bits inverted if its sign bit is set */
 			for (size_t i = 0; i < in.n; i++)
 				o[i] = (T)((T)(v[i] << 1) ^ (T)(0 - (T)(v[i] >> (w - 1)))) & m;
@@ -74,33 +62,28 @@ static void invert_scan(enum bc_op op, struct words in, struct words_out *arg)
 	})
 }
 
-/* The arguments of a merge, of words rotated left by `rotate` first. */
-static void invert_merge(struct words in, unsigned rotate, struct words_out *arg, unsigned nargs)
+/* The arguments of a merge, of words rotated left by `rotate` first, but those that have no room. */
+static bool invert_merge(struct words in, unsigned rotate, struct words_out *arg, unsigned nargs)
 {
+	const struct kn_set *set;
 	unsigned shift = 0;
 
+	if (kn_choose(&set, NULL) != BRV_OK)
+		return false;
 	for (unsigned k = 0; k < nargs; shift += arg[k++].width) {
-		const unsigned s = shift, left = rotate, right = rotate ? in.width - rotate : 0;
-		const uint64_t whole = mask_bits(in.width), mask = mask_bits(arg[k].width);
 		arg[k].n = in.n;
-		if (in.width == 16) {
-			field16(in.ptr, in.n, rotate, s, arg[k].width, arg[k].ptr);
-			continue;
-		}
-		BY_SIZE(IN, word_nbytes(in.width), {
-			const IN *v = in.ptr;
-			BY_SIZE(T, word_nbytes(arg[k].width), {
-				T *o = arg[k].ptr;
-				const IN w = (IN)whole;
-				const T m = (T)mask;
-				for (size_t i = 0; i < in.n; i++)
-					o[i] = (T)((IN)((IN)(v[i] << left | v[i] >> right) & w) >> s) & m;
-			})
-		})
+		if (arg[k].ptr)
+			set->take_field(in.ptr, in.n, in.width, rotate, shift, arg[k].width, arg[k].ptr);
 	}
+	return true;
 }
 
-void invert_rotated_merge(struct words in, unsigned rotate, struct words_out *arg, unsigned nargs) { invert_merge(in, rotate, arg, nargs); }
+bool invert_rotated_merge(struct words in, unsigned rotate, struct words_out *arg, unsigned nargs) { return invert_merge(in, rotate, arg, nargs); }
+
+static bool invert_rotation(struct words in, unsigned rotate, void *out)
+{
+	return invert_merge(in, rotate, &(struct words_out){ out, in.n, in.width }, 1);
+}
 
 static bool invert_weave(uint64_t imm, struct words in, struct words_out *arg, unsigned nargs)
 {
@@ -203,12 +186,13 @@ static void invert_cut(struct words in, struct words_out *arg)
 bool invert(enum bc_op op, uint64_t imm, struct words target, const struct row_view *rows, struct words_out *arg, unsigned nargs)
 {
 	switch (op) {
-	case OP_MAP_XOR: case OP_MAP_ADD: case OP_MAP_ZIGZAG: case OP_MAP_GRAY: case OP_MAP_ROT:
+	case OP_MAP_XOR: case OP_MAP_ADD: case OP_MAP_ZIGZAG: case OP_MAP_GRAY:
 		invert_map(op, imm, target, arg->ptr);
 		arg->n = target.n;
 		return true;
+	case OP_MAP_ROT: arg->n = target.n; return invert_rotation(target, (unsigned)imm, arg->ptr);
 	case OP_SCAN_XOR: case OP_SCAN_ADD: invert_scan(op, target, arg); return true;
-	case OP_MERGE: invert_merge(target, 0, arg, nargs); return true;
+	case OP_MERGE: return invert_merge(target, 0, arg, nargs);
 	case OP_WEAVE: return invert_weave(imm, target, arg, nargs);
 	case OP_CONCAT: return invert_concat(imm, target, arg);
 	case OP_REPEAT: return invert_repeat(imm, target, arg);

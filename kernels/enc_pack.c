@@ -1,7 +1,10 @@
-/* pack.c: eight words a step, which are `bits` whole bytes: neighbours are joined pairwise, all pairs of a 64-bit number at once.
- *
- * SPDX-License-Identifier: Apache-2.0 */
-#include "synth/pack.h"
+/* enc_pack.c: words into packed words, eight a step, which are `bits` whole bytes: neighbours are joined pairwise, all pairs of a 64-bit number at once, or all
+ * at once where the CPU can. SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/body.h"
+
+#ifdef KN_SET_avx512
+#include "kernels/x86/pack_x86.h"
+#else
 
 /* 8 bytes -> 8 * bits bits, bits < 8. */
 static inline uint64_t join_bytes(uint64_t v, unsigned bits)
@@ -21,6 +24,14 @@ static inline uint64_t join_halves(uint64_t v, unsigned bits)
 	v = (v & m1) | (v >> (16 - bits) & m1 << bits);
 	return (v & mask_bits(2 * bits)) | v >> 32 << 2 * bits;
 }
+
+/* 4 words of 4 bytes -> 4 * bits bits, bits < 32. */
+static inline unsigned __int128 join_words(const uint32_t *v, unsigned bits)
+{
+	const uint64_t a = v[0] | (uint64_t)v[1] << bits, b = v[2] | (uint64_t)v[3] << bits;
+	return a | (unsigned __int128)b << 2 * bits;
+}
+#endif
 
 /* Writes two numbers of 4 * bits bits one after the other. */
 static inline void store_two(uint8_t *out, unsigned __int128 a, unsigned __int128 b, unsigned bits)
@@ -56,13 +67,6 @@ static void pack_halves(uint8_t *out, const uint8_t *words, size_t n, uint16_t b
 	}
 }
 
-/* 4 words of 4 bytes -> 4 * bits bits, bits < 32. */
-static inline unsigned __int128 join_words(const uint32_t *v, unsigned bits)
-{
-	const uint64_t a = v[0] | (uint64_t)v[1] << bits, b = v[2] | (uint64_t)v[3] << bits;
-	return a | (unsigned __int128)b << 2 * bits;
-}
-
 static void pack_quads(uint8_t *out, const uint8_t *words, size_t n, uint32_t base, unsigned bits)
 {
 	for (size_t i = 0; i < n; i += 8, out += bits) {
@@ -92,7 +96,7 @@ static void pack_few(uint8_t *out, const uint8_t *words, size_t n, unsigned size
 		*out++ = (uint8_t)held;
 }
 
-void pack_words(uint8_t *out, const void *words, size_t n, unsigned width, uint64_t base, unsigned bits)
+void KN(pack_words)(uint8_t *out, const void *words, size_t n, unsigned width, uint64_t base, unsigned bits)
 {
 	const unsigned size = word_nbytes(width);
 	size_t whole = n / 8 * 8;
