@@ -201,7 +201,7 @@ enum brv_status emit_class(struct emitter *e, struct coded_stream *stream, const
 }
 
 enum brv_status emit_tensor(struct emitter *e, const struct tensor *tensor, struct coded_stream *stream, uint64_t row_stream,
-			    uint64_t col_stream, const struct buffer *payload, struct error *err)
+			    uint64_t col_stream, struct error *err)
 {
 	struct record *r;
 
@@ -210,13 +210,10 @@ enum brv_status emit_tensor(struct emitter *e, const struct tensor *tensor, stru
 	r->row_stream = row_stream, r->col_stream = col_stream;
 	r->row_words = row_stream || col_stream ? stream->classes.row_words : 0;
 	r->kr = stream->classes.kr, r->kc = stream->classes.kc;
-	return spool_put(&e->payload, payload->data, payload->nbytes, err);
+	return BRV_OK;
 }
 
-enum brv_status emit_payload(struct emitter *e, const struct buffer *payload, struct error *err)
-{
-	return spool_put(&e->payload, payload->data, payload->nbytes, err);
-}
+enum brv_status emit_payload(struct emitter *e, struct buffer *payload, struct error *err) { return spool_take(&e->payload, payload, err); }
 
 uint64_t emit_payload_nbytes(const struct emitter *e) { return e->header_payload.nbytes + e->class_payload.nbytes + e->payload.nbytes; }
 

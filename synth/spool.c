@@ -27,32 +27,52 @@ static enum brv_status write_all(int fd, const uint8_t *p, uint64_t nbytes, stru
 	return BRV_OK;
 }
 
-enum brv_status spool_put(struct spool *spool, const void *bytes, size_t nbytes, struct error *err)
+/* Small ones are put behind each other: of a hundred thousand tensors, most have few bytes. */
+static bool hold(struct spool *spool, struct buffer *bytes)
 {
-	spool->nbytes += nbytes;
-	if (spool->fd < 0 && spool->memory.nbytes + nbytes <= spool->limit) {
-		buffer_put(&spool->memory, bytes, nbytes);
-		return spool->memory.failed ? fail(err, BRV_MEMORY, "no memory for the payload") : BRV_OK;
+	enum { SMALL = 1 << 16 };
+	struct buffer *last = spool->nheld ? &spool->held[spool->nheld - 1] : NULL;
+
+	spool->held_nbytes += bytes->nbytes;
+	if (last && last->nbytes + bytes->nbytes <= SMALL) {
+		buffer_put(last, bytes->data, bytes->nbytes);
+		buffer_free(bytes);
+		return !last->failed;
 	}
-	if (spool->fd < 0) {
-		spool->fd = temporary_unnamed(spool->directory);
-		if (spool->fd < 0)
-			return fail(err, BRV_IO, "a temporary file in %s: %s", spool->directory, strerror(errno));
-		TRY(write_all(spool->fd, spool->memory.data, spool->memory.nbytes, err));
-		buffer_free(&spool->memory);
+	if (spool->nheld == spool->capacity) {
+		const size_t capacity = spool->capacity ? 2 * spool->capacity : 64;
+		struct buffer *held = realloc(spool->held, capacity * sizeof(*held));
+		if (!held)
+			return false;
+		spool->held = held, spool->capacity = capacity;
 	}
-	return write_all(spool->fd, bytes, nbytes, err);
+	spool->held[spool->nheld++] = *bytes;
+	*bytes = (struct buffer){ 0 };
+	return true;
 }
 
-/* Through user memory: for file systems between which the kernel cannot copy. */
+enum brv_status spool_take(struct spool *spool, struct buffer *bytes, struct error *err)
+{
+	spool->nbytes += bytes->nbytes;
+	if (spool->fd < 0 && spool->held_nbytes + bytes->nbytes <= spool->limit)
+		return hold(spool, bytes) ? BRV_OK : fail(err, BRV_MEMORY, "no memory for the payload");
+	if (spool->fd < 0 && (spool->fd = temporary_unnamed(spool->directory)) < 0)
+		return fail(err, BRV_IO, "a temporary file in %s: %s", spool->directory, strerror(errno));
+	const enum brv_status status = write_all(spool->fd, bytes->data, bytes->nbytes, err);
+	buffer_free(bytes);
+	return status;
+}
+
+/* The file from `at` on through user memory: for file systems between which the kernel cannot copy. */
 static enum brv_status copy_by_hand(struct spool *spool, int fd, uint64_t at, struct error *err)
 {
 	enum { BLOCK = 1 << 20 };
+	const uint64_t nbytes = spool->nbytes - spool->held_nbytes;
 	uint8_t *block = malloc(BLOCK);
 	enum brv_status status = block ? BRV_OK : fail(err, BRV_MEMORY, "no memory for a copy");
 
-	while (status == BRV_OK && at < spool->nbytes) {
-		ssize_t got = pread(spool->fd, block, MIN((uint64_t)BLOCK, spool->nbytes - at), (off_t)at);
+	while (status == BRV_OK && at < nbytes) {
+		ssize_t got = pread(spool->fd, block, MIN((uint64_t)BLOCK, nbytes - at), (off_t)at);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
@@ -67,12 +87,13 @@ static enum brv_status copy_by_hand(struct spool *spool, int fd, uint64_t at, st
 
 enum brv_status spool_copy(struct spool *spool, int fd, struct error *err)
 {
+	const uint64_t nbytes = spool->nbytes - spool->held_nbytes; /* of the file */
 	off_t from = 0;
 
-	if (spool->fd < 0)
-		return write_all(fd, spool->memory.data, spool->memory.nbytes, err);
-	while ((uint64_t)from < spool->nbytes) {
-		ssize_t put = copy_file_range(spool->fd, &from, fd, NULL, MIN(spool->nbytes - (uint64_t)from, 1u << 30), 0);
+	for (size_t i = 0; i < spool->nheld; i++)
+		TRY(write_all(fd, spool->held[i].data, spool->held[i].nbytes, err));
+	while ((uint64_t)from < nbytes) {
+		ssize_t put = copy_file_range(spool->fd, &from, fd, NULL, MIN(nbytes - (uint64_t)from, 1u << 30), 0);
 		if (put < 0 && errno == EINTR)
 			continue;
 		if (put <= 0)
@@ -83,7 +104,10 @@ enum brv_status spool_copy(struct spool *spool, int fd, struct error *err)
 
 void spool_free(struct spool *spool)
 {
-	buffer_free(&spool->memory);
+	for (size_t i = 0; i < spool->nheld; i++)
+		buffer_free(&spool->held[i]);
+	free(spool->held);
+	spool->held = NULL, spool->nheld = spool->capacity = 0;
 	if (spool->fd >= 0)
 		close(spool->fd);
 	spool->fd = -1;

@@ -16,8 +16,8 @@
 #include "synth/pack_header.h"
 #include "synth/same.h"
 
-#define BATCH_NBYTES (16ull << 20)
-#define SPOOL_NBYTES (64ull << 20)
+#define BATCH_NBYTES (32ull << 20)
+#define SPOOL_NBYTES (128ull << 20)
 
 /* A tensor on its way through a batch. */
 struct item {
@@ -179,9 +179,8 @@ static enum brv_status emit_item(struct job *job, struct item *item)
 						   .program = &s->variant[0].program, .seconds = item->seconds };
 		job->options->on_tensor(job->options->context, &told);
 	}
-	const struct buffer none = { 0 };
-	TRY(emit_tensor(job->emitter, item->tensor, s, row_stream, col_stream, s->nchunks ? &item->payload[0] : &none, job->err));
-	for (uint64_t c = 1; c < s->nchunks; c++)
+	TRY(emit_tensor(job->emitter, item->tensor, s, row_stream, col_stream, job->err));
+	for (uint64_t c = 0; c < s->nchunks; c++)
 		TRY(emit_payload(job->emitter, &item->payload[c], job->err));
 	job->report->expansions += item->expansions;
 	return BRV_OK;
