@@ -200,9 +200,27 @@ unsigned dictionary_bits(const void *words, uint64_t nwords, unsigned width, uin
 	return most.half.high && apart <= DICTIONARY_SMALL_BITS ? apart : total <= DICTIONARY_SMALL_BITS ? total : DICTIONARY_BITS;
 }
 
+/* Distinct words of 16 bits, in ascending order: what is seen is marked by value, which takes no hashing. False beyond the limit. */
+static bool add_halves(struct distinct *d, const uint8_t *words, size_t n)
+{
+	uint8_t seen[1 << 16] = { 0 };
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		seen[load_u16(words + 2 * i)] = 1;
+	for (unsigned v = 0; v < 1 << 16; v++)
+		count += seen[v];
+	if (count > d->limit)
+		return false;
+	for (unsigned v = 0; v < 1 << 16; v++)
+		if (seen[v])
+			d->word[d->count++] = v;
+	return true;
+}
+
 bool dictionary_promises(const void *words, uint64_t nwords, unsigned width, uint64_t block)
 {
-	enum { PLACES = 4, LOOK = 2048, DENSE_LOOK = 1 << 15 };
+	enum { PLACES = 4, LOOK = 2048, DENSE_LOOK = 1 << 15, MANY = 1 << 13 };
 	const unsigned size = word_nbytes(width);
 	const uint64_t look = MIN(block ? block : width <= 16 ? DENSE_LOOK : LOOK, nwords), step = block ? block : 1;
 	const unsigned places = (unsigned)MAX(MIN(nwords / MAX(look, (uint64_t)1), (uint64_t)PLACES), (uint64_t)1), may_fail = block ? places / 4 : places / 2;
@@ -217,7 +235,8 @@ bool dictionary_promises(const void *words, uint64_t nwords, unsigned width, uin
 	for (unsigned p = 0; p < places && bad <= may_fail; p++) {
 		const uint64_t at = (nwords - look) / places * p / step * step;
 		distinct_clear(&d);
-		if (!add_words(&d, (const uint8_t *)words + at * size, size, look)) {
+		const uint8_t *from = (const uint8_t *)words + at * size;
+		if (!(width == 16 && look >= MANY ? add_halves(&d, from, look) : add_words(&d, from, size, look))) {
 			bad++;
 			continue;
 		}

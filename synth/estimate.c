@@ -24,10 +24,23 @@ bool estimator_make(struct estimator *out, unsigned width, const uint32_t *count
 	out->rans = rans_alphabet(width, 6, total, &out->alphabet);
 	for (size_t v = 0; out->rans && v < MIN(256u, symbols); v++)
 		out->window[v] = total[(out->alphabet.base + v) & (symbols - 1)];
-	out->nvalues = wide_values(width, WIDE_TABLE_SYMBOLS, total, out->value, &out->wide_escape);
-	out->wide = out->nvalues >= 2;
-	for (unsigned i = 0; i < out->nvalues; i++)
-		out->total[i] = total[out->value[i]], out->values_nbytes += i && out->value[i] - out->value[i - 1] > 128 ? 2 : 1;
+	free(total);
+	return true;
+}
+
+bool estimator_widen(struct estimator *e, const uint32_t *counts)
+{
+	const size_t symbols = (size_t)1 << e->width;
+	uint64_t *total = e->widened ? NULL : malloc(symbols * sizeof(*total));
+
+	if (!total)
+		return e->widened;
+	for (size_t s = 0; s < symbols; s++)
+		total[s] = counts[s];
+	e->nvalues = wide_values(e->width, WIDE_TABLE_SYMBOLS, total, e->value, &e->wide_escape);
+	e->wide = e->nvalues >= 2, e->widened = true;
+	for (unsigned i = 0; i < e->nvalues; i++)
+		e->total[i] = total[e->value[i]], e->values_nbytes += i && e->value[i] - e->value[i - 1] > 128 ? 2 : 1;
 	free(total);
 	return true;
 }

@@ -10,6 +10,7 @@
 struct estimator {
 	unsigned width;
 	bool rans, wide, wide_escape;   /* whether there can be such a table */
+	bool widened;                   /* what is about lit.wide and lit.alias is there */
 	struct rans_alphabet alphabet;  /* the largest */
 	uint64_t window[256];           /* counts of the values that bytes above its base can say */
 	unsigned nvalues;
@@ -20,6 +21,10 @@ struct estimator {
 
 /* counts: 1 << width of them. False: no memory. */
 bool estimator_make(struct estimator *out, unsigned width, const uint32_t *counts);
+
+/* Adds what estimate_wide() and estimate_alias() need, from the same counts: apart, because it takes long and is not wanted where 12 bits are too slow. Once; then
+ * nothing. */
+bool estimator_widen(struct estimator *e, const uint32_t *counts);
 
 /* Bits of coding symbols with these counts (as in train.h) with the table that would be trained on them, and the bytes of its body. HUGE_VAL: there is none. */
 double estimate_rans(const struct estimator *e, unsigned log2_nb, size_t pairs, const uint32_t *counts, double *body_nbytes);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum { PRIOR_TENSORS = 2, PRIOR_EXPANSIONS = 4, PRIOR_CLOSINGS = 32 };
-#define LEARN_NBYTES (1ull << 20)
+#define LEARN_NBYTES (1ull << 19)
 
 /* Tensors that are alike: same type, size class, and matrix or not. */
 static unsigned kind_of(const struct tensor *t)
@@ -50,7 +50,7 @@ enum brv_status learner_start(struct learner *l, const struct synth_plan *plan, 
 	l->plan.prior = l->uniform;
 	limits->expansions = MAX(limits->expansions, PRIOR_EXPANSIONS), limits->closings = MAX(limits->closings, PRIOR_CLOSINGS);
 	limits->window = HUGE_VAL;
-	l->plan.sample_words = MIN(l->plan.sample_words, 32768), l->plan.class_budget = MIN(l->plan.class_budget, 1u << 20);
+	l->plan.sample_words = MIN(l->plan.sample_words, 16384), l->plan.class_budget = MIN(l->plan.class_budget, 1u << 17);
 	return BRV_OK;
 }
 

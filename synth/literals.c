@@ -128,7 +128,7 @@ static bool make_view(const struct targets *targets, const struct target *t, str
 }
 
 /* Bits of a literal with a table, and the bytes of its body; HUGE_VAL if there is no such table. */
-static double table_bits(const struct targets *targets, const struct expr_node *node, const struct views *views, double *body_nbytes)
+static double table_bits(const struct targets *targets, const struct expr_node *node, struct views *views, double *body_nbytes)
 {
 	const struct classes *c = targets->classes;
 	const size_t pairs = (size_t)(node->rows ? c->kr : 1) * (node->cols ? c->kc : 1);
@@ -140,9 +140,9 @@ static double table_bits(const struct targets *targets, const struct expr_node *
 	if (node->op == OP_LIT_RANS)
 		return estimate_rans(&views->estimator, node->log2_nb, pairs, counts, body_nbytes);
 	if (node->op == OP_LIT_WIDE)
-		return estimate_wide(&views->estimator, pairs, counts, body_nbytes);
+		return estimator_widen(&views->estimator, views->counts[0]) ? estimate_wide(&views->estimator, pairs, counts, body_nbytes) : HUGE_VAL;
 	if (node->op == OP_LIT_ALIAS)
-		return estimate_alias(&views->estimator, node->log2_nb, pairs, counts, body_nbytes);
+		return estimator_widen(&views->estimator, views->counts[0]) ? estimate_alias(&views->estimator, node->log2_nb, pairs, counts, body_nbytes) : HUGE_VAL;
 	if (literal_train(node, c, counts, &body) && !body.failed &&
 	    table_expand(table_kind(node->op), (struct span){ body.data, body.nbytes }, &table, NULL) == BRV_OK)
 		bits = table_cost_bits(table, counts);
@@ -153,7 +153,7 @@ static double table_bits(const struct targets *targets, const struct expr_node *
 }
 
 /* Bytes of a literal with a table over the whole tensor. */
-static double table_literal_nbytes(const struct targets *targets, const struct target *t, const struct expr_node *node, const struct views *views)
+static double table_literal_nbytes(const struct targets *targets, const struct target *t, const struct expr_node *node, struct views *views)
 {
 	double body_nbytes = 0;
 	const double bits = table_bits(targets, node, views, &body_nbytes);

@@ -94,7 +94,7 @@ Test(classes, estimates_are_close)
 					s += gen_random(&state) % 5 - 2;
 				counts[p * symbols + s % symbols]++, flat[s % symbols]++;
 			}
-			cr_assert(estimator_make(&e, width, flat));
+			cr_assert(estimator_make(&e, width, flat) && estimator_widen(&e, flat));
 			for (uint8_t op = OP_LIT_RANS; op <= OP_LIT_ALIAS; op++) {
 				const enum bc_table kind = bc_opinfo(op)->table;
 				struct buffer body = { 0 };
