@@ -57,6 +57,21 @@ static void field_of_halves(const void *words, size_t n, unsigned rotate, unsign
 	}
 }
 
+/* Words of up to 8 bits, two at a time: what a shift brings from one into the other is masked away. */
+static void field_of_bytes(const uint8_t *words, size_t n, unsigned shift, unsigned bits, uint8_t *out)
+{
+	const uint8_t mask = (uint8_t)mask_bits(bits);
+	const uint16_t both = (uint16_t)(mask * 0x0101);
+	size_t i = 0;
+
+	for (; i + VECTOR <= n; i += VECTOR) {
+		const halves v = take(words + i, false, 0, shift, both);
+		memcpy(out + i, &v, sizeof(v));
+	}
+	for (; i < n; i++)
+		out[i] = words[i] >> shift & mask;
+}
+
 void KN(take_field)(const void *words, size_t n, unsigned width, unsigned rotate, unsigned shift, unsigned bits, void *out)
 {
 	const unsigned right = rotate ? width - rotate : 0;
@@ -64,6 +79,10 @@ void KN(take_field)(const void *words, size_t n, unsigned width, unsigned rotate
 
 	if (width == 16) {
 		field_of_halves(words, n, rotate, shift, bits, out);
+		return;
+	}
+	if (width <= 8 && !rotate) {
+		field_of_bytes(words, n, shift, bits, out);
 		return;
 	}
 	BY_SIZE(IN, word_nbytes(width), {

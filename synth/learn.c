@@ -16,9 +16,26 @@ static unsigned kind_of(const struct tensor *t)
 	return (unsigned)t->dtype->code << 8 | prior_size_class(nwords) << 1 | (t->ndim >= 2);
 }
 
+/* A tensor to learn from. */
+struct lesson {
+	const struct tensor *tensor;
+	bool middle;
+	struct prior *prior;            /* what it says */
+	enum brv_status status;
+	struct error err;
+};
+
+struct course {
+	const struct learner *learner;
+	const struct checkpoint *checkpoint;
+	struct lesson lesson[LEARN_MAX_KINDS * PRIOR_TENSORS];
+	unsigned count;
+};
+
 /* Learns from one tensor, or from a part of it in whole rows if it is big: its beginning, where tables keep their special rows, or its middle. */
-static enum brv_status learn_from(struct learner *l, const struct checkpoint *c, const struct tensor *t, bool middle, struct error *err)
+static enum brv_status learn_from(const struct learner *l, const struct checkpoint *c, struct lesson *lesson)
 {
+	const struct tensor *t = lesson->tensor;
 	struct source source = source_of(t, NULL);
 	const uint64_t row_nbytes = source.rows ? source.row_words * (source.width / 8) : source.width / 8;
 	uint64_t nbytes = t->nbytes;
@@ -28,16 +45,27 @@ static enum brv_status learn_from(struct learner *l, const struct checkpoint *c,
 		source.rows = source.rows ? nbytes / row_nbytes : 0;
 	}
 	uint8_t *words = malloc(nbytes + 64);
-	if (!words)
-		return fail(err, BRV_MEMORY, "no memory to learn from a tensor");
-	const uint64_t from = middle ? (t->nbytes - nbytes) / 2 / row_nbytes * row_nbytes : 0;
-	enum brv_status status = checkpoint_read(c, t->offset + from, words, nbytes, err);
+	lesson->prior = alloc_prior();
+	if (!words || !lesson->prior) {
+		free(words);
+		return fail(&lesson->err, BRV_MEMORY, "no memory to learn from a tensor");
+	}
+	const uint64_t from = lesson->middle ? (t->nbytes - nbytes) / 2 / row_nbytes * row_nbytes : 0;
+	enum brv_status status = checkpoint_read(c, t->offset + from, words, nbytes, &lesson->err);
 	source.whole_nwords = source.nwords;
 	source.words = words, source.nwords = nbytes / (source.width / 8);
 	if (status == BRV_OK)
-		source_look(&source), status = program_for(&l->plan, &source, NULL, l->prior, NULL, NULL);
+		source_look(&source), status = program_for(&l->plan, &source, NULL, lesson->prior, NULL, NULL);
 	free(words);
 	return status;
+}
+
+static void take_lesson(void *context, uint64_t i, unsigned worker)
+{
+	struct course *course = context;
+	(void)worker;
+
+	course->lesson[i].status = learn_from(course->learner, course->checkpoint, &course->lesson[i]);
 }
 
 enum brv_status learner_start(struct learner *l, const struct synth_plan *plan, struct prior *prior, struct error *err)
@@ -54,7 +82,8 @@ enum brv_status learner_start(struct learner *l, const struct synth_plan *plan, 
 	return BRV_OK;
 }
 
-enum brv_status learner_add(struct learner *l, const struct checkpoint *c, struct error *err)
+/* The tensors of the checkpoint of whose kind not enough have been seen. */
+static void choose_lessons(struct learner *l, const struct checkpoint *c, struct course *course)
 {
 	for (size_t i = 0; i < c->ntensors; i++) {
 		const struct tensor *t = &c->tensor[i];
@@ -67,9 +96,30 @@ enum brv_status learner_add(struct learner *l, const struct checkpoint *c, struc
 		if (k == l->nkinds)
 			l->seen[l->nkinds] = kind, l->count[l->nkinds++] = 0;
 		if (l->count[k]++ < PRIOR_TENSORS)
-			TRY(learn_from(l, c, t, l->count[k] > 1, err));
+			course->lesson[course->count++] = (struct lesson){ .tensor = t, .middle = l->count[k] > 1 };
 	}
-	return BRV_OK;
+}
+
+enum brv_status learner_add(struct learner *l, const struct checkpoint *c, struct pool *pool, struct error *err)
+{
+	struct course *course = calloc(1, sizeof(*course));
+	enum brv_status status = BRV_OK;
+
+	if (!course)
+		return fail(err, BRV_MEMORY, "no memory to learn a prior");
+	course->learner = l, course->checkpoint = c;
+	choose_lessons(l, c, course);
+	pool_run(pool, course->count, take_lesson, course);
+	for (unsigned i = 0; i < course->count; i++) {
+		const struct lesson *lesson = &course->lesson[i];
+		if (status == BRV_OK && lesson->status == BRV_OK)
+			prior_add(l->prior, lesson->prior);
+		else if (status == BRV_OK)
+			status = fail(err, lesson->status, "%s", lesson->err.text[0] ? lesson->err.text : status_text(lesson->status));
+		free_prior(lesson->prior);
+	}
+	free(course);
+	return status;
 }
 
 void learner_end(struct learner *l) { free_prior(l->uniform); }

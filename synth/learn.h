@@ -2,6 +2,7 @@
 #ifndef SYNTH_LEARN_H
 #define SYNTH_LEARN_H
 
+#include "common/pool.h"
 #include "synth/settings.h"
 #include "synth/prior.h"
 
@@ -17,8 +18,8 @@ struct learner {
 /* Observations go to `prior`. BRV_MEMORY. */
 enum brv_status learner_start(struct learner *learner, const struct synth_plan *plan, struct prior *prior, struct error *err);
 
-/* Learns from the tensors of a checkpoint, in order, of which not enough have been seen. */
-enum brv_status learner_add(struct learner *learner, const struct checkpoint *checkpoint, struct error *err);
+/* Learns from the tensors of a checkpoint of whose kind not enough have been seen: side by side, and the same whatever the number of threads. */
+enum brv_status learner_add(struct learner *learner, const struct checkpoint *checkpoint, struct pool *pool, struct error *err);
 void learner_end(struct learner *learner);
 
 #endif

@@ -63,6 +63,14 @@ void prior_observe(struct prior *prior, const struct prior_context *context, uns
 	wide->total += weight, wide->of[production] += weight;
 }
 
+void prior_add(struct prior *prior, const struct prior *more)
+{
+	for (unsigned i = 0; i < more->ncontexts; i++)
+		for (unsigned p = 0; p < nproductions; p++)
+			if (more->context[i]->of[p] > 0)
+				prior_observe(prior, &more->context[i]->context, p, more->context[i]->of[p]);
+}
+
 void prior_bits(const struct prior *prior, const struct prior_context *context, double bits[PRIOR_MAX_PRODUCTIONS], double *least)
 {
 	const struct counts *wide = &prior->width[context->width], *narrow = find(prior, context);

@@ -24,6 +24,9 @@ void free_prior(struct prior *prior);
 /* Adds `weight` observations of a production in a context; beyond PRIOR_MAX_CONTEXTS contexts nothing more is learned. */
 void prior_observe(struct prior *prior, const struct prior_context *context, unsigned production, double weight);
 
+/* Adds what another one has observed. Sums are exact: the order of additions makes no difference but to which contexts come too late. */
+void prior_add(struct prior *prior, const struct prior *more);
+
 /* -log2 probability of every production in a context; smallest of them in *least. */
 void prior_bits(const struct prior *prior, const struct prior_context *context, double bits[PRIOR_MAX_PRODUCTIONS], double *least);
 

@@ -397,7 +397,7 @@ static enum brv_status find_prior(struct job *job, struct prior *prior)
 	if (o->prior_in)
 		return prior_load(prior, o->prior_in, job->err);
 	TRY(learner_start(&learner, &job->plan, prior, job->err));
-	const enum brv_status status = learner_add(&learner, &job->checkpoint, job->err);
+	const enum brv_status status = learner_add(&learner, &job->checkpoint, job->pool, job->err);
 	learner_end(&learner);
 	return status == BRV_OK && o->prior_out ? prior_save(prior, o->prior_out, o->force, job->err) : status;
 }

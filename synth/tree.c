@@ -99,7 +99,7 @@ static enum brv_status find_work(struct tree *t, bool *work)
 	return BRV_OK;
 }
 
-static enum brv_status learn_from(struct tree *t, const struct shard *shard, struct learner *learner)
+static enum brv_status learn_from(struct tree *t, const struct shard *shard, struct learner *learner, struct pool *pool)
 {
 	struct checkpoint c;
 	char *path = tree_place(t, t->in, shard->path, "");
@@ -107,7 +107,7 @@ static enum brv_status learn_from(struct tree *t, const struct shard *shard, str
 		return tree_no_memory(t);
 	enum brv_status status = checkpoint_open(path, &c, t->err);
 	if (status == BRV_OK) {
-		status = learner_add(learner, &c, t->err);
+		status = learner_add(learner, &c, pool, t->err);
 		checkpoint_close(&c);
 	}
 	free(path);
@@ -128,11 +128,13 @@ static enum brv_status find_prior(struct tree *t)
 	if (o->prior_in)
 		return prior_load(t->prior, o->prior_in, t->err);
 	const struct synth_plan plan = plan_of(o, NULL);
-	TRY(learner_start(&learner, &plan, t->prior, t->err));
-	enum brv_status status = BRV_OK;
+	struct pool *pool;
+	TRY(alloc_pool(o->threads, &pool, t->err));
+	enum brv_status status = learner_start(&learner, &plan, t->prior, t->err);
 	for (size_t i = 0; status == BRV_OK && i < t->nshards; i++)
-		status = learn_from(t, &t->shard[i], &learner);
+		status = learn_from(t, &t->shard[i], &learner, pool);
 	learner_end(&learner);
+	free_pool(pool);
 	if (status == BRV_OK)
 		t->report->about[0] = 0;
 	return status == BRV_OK && o->prior_out ? prior_save(t->prior, o->prior_out, o->force, t->err) : status;
