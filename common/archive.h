@@ -18,7 +18,7 @@ enum {
 	AR_DTYPE_OTHER = 255,
 };
 #define AR_MAX_SECTION_NBYTES (1ull << 31)
-#define AR_MAX_LZP_NBYTES     (1ull << 20)                    /* decoded, of a section of that form */
+#define AR_MAX_LZP_NBYTES     (1ull << 16)                    /* decoded, of a section of that form */
 extern const uint8_t ar_magic[8];
 
 enum ar_section { AR_CODE, AR_TABL, AR_INDX, AR_SUMS, AR_SECTIONS };

@@ -60,13 +60,16 @@ static unsigned code_bit(struct coder *c, const struct bit *p, unsigned bit)
 	return bit;
 }
 
-/* The first times count most. */
+/* The first times count most: floor(2^17 / (2 * seen + 3)) of 2^16. */
+static const uint16_t rate[MOST_SEEN + 1] = { 43690, 26214, 18724, 14563, 11915, 10082, 8738, 7710, 6898, 6241, 5698, 5242, 4854, 4519, 4228, 3971,
+					      3744, 3542, 3360, 3196, 3048, 2912, 2788, 2674, 2570, 2473, 2383, 2299, 2221, 2148, 2080 };
+
 static void learn(struct bit *p, unsigned bit)
 {
-	const int now = p->half + 32768, least = 32, step = 2 * p->seen + 3;
-	const int next = bit ? now + (65535 - now) * 2 / step : now - now * 2 / step;
+	const uint32_t now = (uint32_t)(p->half + 32768), least = 32;
+	const uint32_t next = bit ? now + ((65535 - now) * rate[p->seen] >> 16) : now - (now * rate[p->seen] >> 16);
 
-	p->half = (int16_t)(MIN(MAX(next, least), 65535 - least) - 32768);
+	p->half = (int16_t)((int32_t)MIN(MAX(next, least), 65535 - least) - 32768);
 	p->seen += p->seen < MOST_SEEN;
 }
 

@@ -137,7 +137,7 @@ def section_bytes(name, form, stored, size):
         return stored
     need(size > 0, f"{name}: coded, but empty")
     if form == 2:
-        need(size <= 1 << 20, f"{name}: form 2, but {size} bytes")
+        need(size <= 1 << 16, f"{name}: form 2, but {size} bytes")
         return predicted_bytes(Cursor(stored, name), size)
     cursor = Cursor(stored, name)
     table = HuffTable(cursor, name)
@@ -152,8 +152,8 @@ class Chance:
         self.p, self.count = 32768, 0
 
     def learn(self, bit):
-        step = 2 * self.count + 3
-        self.p += (65535 - self.p) * 2 // step if bit else -(self.p * 2 // step)
+        t = 131072 // (2 * self.count + 3)
+        self.p += (65535 - self.p) * t >> 16 if bit else -(self.p * t >> 16)
         self.p = min(max(self.p, 32), 65503)
         self.count = min(self.count + 1, 30)
 
