@@ -92,29 +92,28 @@ static uint32_t *slot_of(struct model *m, const uint8_t *end)
 	return &m->last[((uint32_t)end[-3] << 16 | (uint32_t)end[-2] << 8 | end[-1]) * 2654435761u >> (32 - SLOT_BITS)];
 }
 
-/* Encoding reads the bytes, decoding writes them. */
-static void walk(struct coder *c, struct model *m, const uint8_t *from, uint8_t *to, size_t nbytes)
+/* Encoding reads the bytes, decoding writes them: to is `bytes` then, else NULL. */
+static void walk(struct coder *c, struct model *m, const uint8_t *bytes, uint8_t *to, size_t nbytes)
 {
 	size_t match = 0;               /* the position that is expected to repeat itself; 0: none */
 	unsigned run = 0;
 
 	for (size_t i = 0; i < nbytes && !c->in.bad; i++) {
-		const uint8_t *bytes = from ? from : to;
 		uint32_t *slot = i >= ORDER ? slot_of(m, bytes + i) : NULL;
 		bool hit = false;
 		if (!match && slot)
 			match = *slot, run = 0;
 		if (match) {
 			struct bit *p = &m->hit[run][bytes[match]];
-			hit = code_bit(c, p, from && from[i] == bytes[match]);
+			hit = code_bit(c, p, !to && bytes[i] == bytes[match]);
 			learn(p, hit);
 		}
 		if (hit) {
 			if (to)
-				to[i] = to[match];
+				to[i] = bytes[match];
 			match++, run += run < MOST_RUN;
 		} else {
-			const uint8_t byte = code_byte(c, m, i ? bytes[i - 1] : 0, from ? from[i] : 0);
+			const uint8_t byte = code_byte(c, m, i ? bytes[i - 1] : 0, to ? 0 : bytes[i]);
 			if (to)
 				to[i] = byte;
 			match = 0;
@@ -147,7 +146,7 @@ enum brv_status lzp_decode(struct span coded, uint8_t *out, size_t nbytes, struc
 		return fail(err, BRV_MEMORY, "no memory to decode a section");
 	for (unsigned i = 0; i < 4; i++)
 		c.code = c.code << 8 | cursor_u8(&c.in);
-	walk(&c, m, NULL, out, nbytes);
+	walk(&c, m, out, out, nbytes);
 	free(m);
 	if (c.in.bad || cursor_left(&c.in))
 		return fail(err, BRV_DAMAGED, "its code is %s", c.in.bad ? "cut short" : "longer than what it holds");
