@@ -11,7 +11,7 @@ int main(void)
 	if (prelude_read(bytes, &prelude, &err) != BRV_OK)
 		return 0;
 	for (unsigned i = 0; i < AR_SECTIONS; i++) {
-		//@ assert prelude.section[i].form <= 1;
+		//@ assert prelude.section[i].form <= 2;
 		//@ assert prelude.section[i].stored_nbytes <= 0x80000000;
 		//@ assert prelude.section[i].decoded_nbytes <= 0x80000000;
 	}
