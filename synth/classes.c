@@ -413,12 +413,13 @@ void classes_count(const struct classes *c, bool use_rows, bool use_cols, const 
 		const unsigned r = use_rows ? c->row[(first + at) / c->row_words] : 0;
 		const uint8_t *col = use_cols ? c->col + (first + at) % c->row_words : NULL;
 		const size_t base = (size_t)r * kc << width;
-		if (kc << width > 1u << 16)
+		if (col && kc << width > 1u << 16)
 			count_wide(words, width, at, some, col, counts + base);
 		else
 			count_group(words, width, at, some, col, counts + base, (apart ? apart : counts) + base);
 	}
-	for (size_t i = 0; apart && i < entries; i++)
-		counts[i] += apart[i];
+	if (apart)
+		for (size_t i = 0; i < entries; i++)
+			counts[i] += apart[i];
 	free(apart);
 }
