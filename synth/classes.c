@@ -303,7 +303,7 @@ static bool gather(const struct folder *folder, struct side *rows, struct side *
 	if (!rows->symbol || (!all && !seen))
 		return false;
 	const bool most = row_words <= 2 * rows->width; /* of a row is seen: it is folded as a whole */
-	for (size_t r = 0; !all && r < rows->count; r++) {
+	for (size_t r = 0; seen && r < rows->count; r++) {
 		if (most)
 			fold(folder, r * row_words, row_words, row);
 		for (size_t i = 0, n; i < rows->width; i += n) {
@@ -315,7 +315,7 @@ static bool gather(const struct folder *folder, struct side *rows, struct side *
 				fold(folder, r * row_words + rows->other[i], n, seen + r * strip + i);
 		}
 	}
-	transpose(all ? cols->symbol : seen, rows->count, rows->width, all ? cols->stride : strip, rows->symbol, rows->stride);
+	transpose(seen ? seen : cols->symbol, rows->count, rows->width, seen ? strip : cols->stride, rows->symbol, rows->stride);
 	free(seen);
 	return true;
 }

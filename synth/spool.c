@@ -39,7 +39,7 @@ static bool hold(struct spool *spool, struct buffer *bytes)
 		buffer_free(bytes);
 		return !last->failed;
 	}
-	if (spool->nheld == spool->capacity) {
+	if (!spool->held || spool->nheld == spool->capacity) {
 		const size_t capacity = spool->capacity ? 2 * spool->capacity : 64;
 		struct buffer *held = realloc(spool->held, capacity * sizeof(*held));
 		if (!held)
