@@ -6,7 +6,15 @@
 
 #include "common/archive.h"
 
-/* What cursors read from now on: nbytes, of which the first `exact` come as they are. */
-void havoc_start(const uint8_t *bytes, unsigned nbytes, unsigned exact);
+/* What a read gives: any value of low..high. */
+struct havoc {
+	uint64_t low, high;
+};
+#define HAVOC_ANY { 0, UINT64_MAX }
+#define HAVOC_IS(value) { value, value }
+
+/* What cursors read from now on: nbytes that end where their memory does. The first bytes and the first numbers are as the lists say, which the caller
+ * keeps; behind those they are any. */
+void havoc_start(const uint8_t *bytes, unsigned nbytes, const struct havoc *byte, unsigned nbyte, const struct havoc *number, unsigned nnumber);
 
 #endif

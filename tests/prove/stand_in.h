@@ -14,7 +14,12 @@
 static inline bool checked_add(uint64_t a, uint64_t b, uint64_t *out)
 {
 	*out = a + b;
-	return b > UINT64_MAX - a;
+	if (b > UINT64_MAX - a)
+		return true;
+	*out = a + b;
+	if (*out < a || *out < b) /* never, which intervals alone do not show */
+		return true;
+	return false;
 }
 static inline bool checked_mul(uint64_t a, uint64_t b, uint64_t *out)
 {

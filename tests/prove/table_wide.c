@@ -13,7 +13,8 @@ static void expand(unsigned kr, unsigned kc)
 
 	anything(body, sizeof body);
 	body[1] = (uint8_t)kr, body[2] = (uint8_t)kc;
-	havoc_start(body, sizeof body, 5);
+	const struct havoc head[] = { HAVOC_ANY, HAVOC_IS(kr), HAVOC_IS(kc) };
+	havoc_start(body, sizeof body, head, ARRAY_LEN(head), NULL, 0);
 	if (table_expand(TABLE_WIDE, (struct span){ body, sizeof body }, &table, &err) == BRV_OK)
 		free(table);
 }

@@ -6,5 +6,6 @@
 #include <stdint.h>
 
 uint64_t XXH3_64bits(const void *bytes, size_t nbytes);
+uint64_t XXH3_64bits_withSeed(const void *bytes, size_t nbytes, uint64_t seed);
 
 #endif
