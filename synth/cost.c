@@ -1,6 +1,8 @@
 /* cost.c: decode cycles by op and target. SPDX-License-Identifier: Apache-2.0 */
 #include "synth/cost.h"
 
+#include "common/archive.h"
+
 /* Bytes a cycle is worth. Balanced takes a step of the rANS family (0.09 cycles a word for 0.005 bytes) but no gather
  * (2 cycles for 0.003); speed takes column classes (0.05 cycles for 0.008 bytes) but no joint symbols. */
 static const double lambda[] = { [COST_SIZE] = 0.0001, [COST_BALANCED] = 0.009, [COST_SPEED] = 0.10 };
@@ -48,3 +50,6 @@ double cost_cycles(const struct cost_model *model, const struct expr_node *node,
 	default: return .05 * node->nargs;
 	}
 }
+
+/* Form 2: about 600 instructions a byte, by callgrind. */
+double cost_form_cycles(unsigned form) { return form == AR_FORM_LZP ? 300 : form == AR_FORM_HUFF ? 2 : 0; }

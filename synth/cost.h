@@ -20,4 +20,7 @@ struct cost_model cost_model(enum cost_favor favor, enum cost_target target);
 /* Cycles that decoding one word takes in this node itself. kc: column classes of the tensor, if the node uses them. */
 double cost_cycles(const struct cost_model *model, const struct expr_node *node, unsigned kc);
 
+/* Cycles that opening takes for each decoded byte of a section in this form (enum ar_form). */
+double cost_form_cycles(unsigned form);
+
 #endif

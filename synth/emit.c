@@ -345,18 +345,21 @@ static void huff_section(const struct buffer *plain, struct buffer *coded)
 	free(table);
 }
 
-/* A section as it is stored: in the form that is smallest. Takes over plain. */
-static void store_section(struct buffer *plain, struct buffer *out, uint64_t *form)
+/* A section as it is stored: in the form that costs least, opening included. Takes over plain. */
+static void store_section(struct buffer *plain, const struct cost_model *model, struct buffer *out, uint64_t *form)
 {
 	struct buffer forms[] = { [AR_FORM_PLAIN] = *plain, [AR_FORM_HUFF] = { 0 }, [AR_FORM_LZP] = { 0 } };
 
 	huff_section(plain, &forms[AR_FORM_HUFF]);
 	if (plain->nbytes && plain->nbytes <= AR_MAX_LZP_NBYTES)
 		lzp_encode(plain->data, plain->nbytes, &forms[AR_FORM_LZP]);
+	double best = (double)plain->nbytes;
 	*form = AR_FORM_PLAIN;
-	for (unsigned i = AR_FORM_HUFF; i <= AR_FORM_LZP; i++)
-		if (!forms[i].failed && forms[i].nbytes && forms[i].nbytes < forms[*form].nbytes)
-			*form = i;
+	for (unsigned i = AR_FORM_HUFF; i <= AR_FORM_LZP; i++) {
+		const double cost = (double)forms[i].nbytes + model->lambda * cost_form_cycles(i) * (double)plain->nbytes;
+		if (!forms[i].failed && forms[i].nbytes && cost < best)
+			best = cost, *form = i;
+	}
 	*out = forms[*form];
 	for (unsigned i = AR_FORM_PLAIN; i <= AR_FORM_LZP; i++)
 		if (i != *form)
@@ -379,7 +382,7 @@ static void build_sections(struct emitter *e, struct buffer section[AR_SECTIONS]
 			put_record(e, &section[AR_INDX], &section[AR_SUMS], &kinds[k]->at[i], &name_end);
 }
 
-enum brv_status emit_finish(struct emitter *e, int fd, uint64_t *nbytes, struct error *err)
+enum brv_status emit_finish(struct emitter *e, int fd, const struct cost_model *model, uint64_t *nbytes, struct error *err)
 {
 	struct buffer section[AR_SECTIONS] = { { 0 } }, all = { 0 };
 	struct ar_prelude prelude = { .version = (uint16_t)e->version, .flags = e->flags, .payload_nbytes = emit_payload_nbytes(e) };
@@ -391,7 +394,7 @@ enum brv_status emit_finish(struct emitter *e, int fd, uint64_t *nbytes, struct 
 		if (section[i].failed)
 			all.failed = true;
 		prelude.section[i].decoded_nbytes = section[i].nbytes;
-		store_section(&section[i], &stored, &prelude.section[i].form);
+		store_section(&section[i], model, &stored, &prelude.section[i].form);
 		prelude.section[i].stored_nbytes = stored.nbytes;
 		prelude.version = MAX(prelude.version, (uint16_t)(prelude.section[i].form == AR_FORM_LZP ? 2 : 1));
 		buffer_put(&all, stored.data, stored.nbytes);

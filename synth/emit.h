@@ -6,6 +6,7 @@
 #define SYNTH_EMIT_H
 
 #include "synth/checkpoint.h"
+#include "synth/cost.h"
 #include "synth/encode.h"
 
 struct emitter;
@@ -29,7 +30,7 @@ enum brv_status emit_payload(struct emitter *emitter, struct buffer *payload, st
 /* Bytes that all chunks' payloads take so far. */
 uint64_t emit_payload_nbytes(const struct emitter *emitter);
 
-/* Writes the archive to fd from its start; *nbytes is its size. */
-enum brv_status emit_finish(struct emitter *emitter, int fd, uint64_t *nbytes, struct error *err);
+/* Writes the archive to fd from its start; *nbytes is its size. The model says what a smaller index may cost when it is opened. */
+enum brv_status emit_finish(struct emitter *emitter, int fd, const struct cost_model *model, uint64_t *nbytes, struct error *err);
 
 #endif

@@ -371,7 +371,8 @@ static enum brv_status write_archive(struct job *job, const char *out_path)
 	if (status == BRV_OK)
 		status = run_batches(job);
 	if (status == BRV_OK) {
-		status = emit_finish(job->emitter, out.fd, &nbytes, job->err);
+		const struct cost_model model = cost_model(job->options->favor, job->options->target);
+		status = emit_finish(job->emitter, out.fd, &model, &nbytes, job->err);
 		job->report->about_output = status != BRV_OK;
 	}
 	if (status == BRV_OK && !out.sequential)

@@ -40,6 +40,15 @@ enum brv_status table_expand(uint8_t kind, struct span body, struct kn_table **o
 	return *out ? BRV_OK : BRV_MEMORY;
 }
 
+/* Which tests/test_lzp.c and fuzzing stand behind. */
+enum brv_status lzp_decode(struct span coded, uint8_t *out, size_t nbytes, struct error *err)
+{
+	//@ assert coded.nbytes == 0 || \valid_read(coded.ptr + (0 .. coded.nbytes - 1));
+	anything(out, nbytes);
+	*err = (struct error){ "why" };
+	return any_u32(0, 1) ? BRV_OK : BRV_DAMAGED;
+}
+
 static bool lit_huff(const struct kn_args *args)
 {
 	//@ assert \valid_read(args->pay + (0 .. args->pay_nbytes + 255));
@@ -56,7 +65,7 @@ static void room(void)
 	uint64_t stored, decoded, limit = any_u64();
 
 	for (unsigned i = 0; i < AR_SECTIONS; i++) {
-		known.section[i].form = any_u32(AR_FORM_PLAIN, AR_FORM_HUFF);
+		known.section[i].form = any_u32(AR_FORM_PLAIN, AR_FORM_LZP);
 		known.section[i].stored_nbytes = Frama_C_unsigned_long_long_interval(0, AR_MAX_SECTION_NBYTES);
 		known.section[i].decoded_nbytes = Frama_C_unsigned_long_long_interval(0, AR_MAX_SECTION_NBYTES);
 	}
@@ -65,7 +74,7 @@ static void room(void)
 	}
 }
 
-static void all(unsigned nplain, unsigned ncoded, unsigned decoded, unsigned which)
+static void all(enum ar_form form, unsigned nplain, unsigned ncoded, unsigned decoded, unsigned which)
 {
 	struct view view = { 0 };
 	struct error err;
@@ -73,7 +82,7 @@ static void all(unsigned nplain, unsigned ncoded, unsigned decoded, unsigned whi
 
 	for (unsigned i = 0; i < AR_SECTIONS; i++)
 		if (which >> i & 1)
-			known.section[i].form = AR_FORM_HUFF, known.section[i].stored_nbytes = ncoded, known.section[i].decoded_nbytes = decoded;
+			known.section[i].form = form, known.section[i].stored_nbytes = ncoded, known.section[i].decoded_nbytes = decoded;
 		else
 			known.section[i].form = AR_FORM_PLAIN, known.section[i].stored_nbytes = known.section[i].decoded_nbytes = nplain;
 	known.archive_nbytes = any_u64();
@@ -96,7 +105,9 @@ int main(void)
 		for (unsigned k = 0; k < ARRAY_LEN(symbols); k++) {
 			first_symbol = symbols[k][0], last_symbol = symbols[k][1];
 			for (unsigned ncoded = 0; ncoded <= 5; ncoded++)
-				all(coded[i] & 1 ? 3 : 0, ncoded, ncoded * 8 + ncoded % 3, coded[i]);
+				all(AR_FORM_HUFF, coded[i] & 1 ? 3 : 0, ncoded, ncoded * 8 + ncoded % 3, coded[i]);
 		}
+	for (unsigned i = 0; i < ARRAY_LEN(coded); i++)
+		all(AR_FORM_LZP, 3, 2, 7, coded[i]);
 	return 0;
 }
