@@ -183,11 +183,10 @@ static void count_symbols(const struct side *s, unsigned other_classes, uint32_t
 static void symbol_costs(const uint32_t *count, unsigned other_classes, unsigned classes, uint8_t *cost)
 {
 	static const float smooth = 2.4f;
-	float base[MAX_CLASSES][SYMBOLS], length[MAX_CLASSES][SYMBOLS];
+	float base[MAX_CLASSES][SYMBOLS] = { { 0 } }, length[MAX_CLASSES][SYMBOLS];
 
 	for (unsigned k = 0; k < classes; k++) {
 		float sum = 0;
-		memset(base[k], 0, sizeof(base[k]));
 		for (unsigned o = 0; o < other_classes; o++)
 			for (unsigned y = 0; y < SYMBOLS; y++)
 				base[k][y] += (float)count[(o * classes + k) * SYMBOLS + y], sum += (float)count[(o * classes + k) * SYMBOLS + y];
