@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/bytecode.h"
 
+#include "common/deal.h"
 #include "common/text.h"
 
 static const struct bc_opinfo ops[256] = {
@@ -33,8 +34,11 @@ bool bc_is_rans(uint8_t op)
 unsigned program_since(const struct bc_program *program)
 {
 	unsigned since = 1;
-	for (unsigned i = 0; i < program->ninstr; i++)
+	for (unsigned i = 0; i < program->ninstr; i++) {
 		since = MAX(since, ops[program->instr[i].op].since);
+		if (program->instr[i].flags & BC_CLASSED && !program_in_step(program, i))
+			since = MAX(since, 2u);
+	}
 	return since;
 }
 
@@ -46,6 +50,7 @@ static bool width_fits(enum bc_widths rule, unsigned w, unsigned k, unsigned wid
 	case WIDTHS_INDEX: return k ? width <= BC_MAX_INDEX_BITS : width == w;
 	case WIDTHS_MASK: return width == (k ? 1 : w);
 	case WIDTHS_CUT: return width > w && width % w == 0;
+	case WIDTHS_DEAL: return width <= DEAL_MAX_BITS;
 	default: return true;
 	}
 }
@@ -55,13 +60,14 @@ static enum brv_status check_operands(const struct bc_program *program, unsigned
 {
 	const struct bc_instr *in = &program->instr[i];
 	const bool is_rans = bc_is_rans(in->op);
+	struct deal deal;
 	uint64_t imm_limit = 1; /* exclusive; 0: any */
 	uint64_t sum = 0;
 
 	switch (in->op) {
 	case OP_CONST: case OP_MAP_XOR: case OP_MAP_ADD: case OP_SCATTER: imm_limit = in->width == 64 ? 0 : 1ull << in->width; break;
 	case OP_MAP_ROT: imm_limit = in->width; break;
-	case OP_CONCAT: case OP_WEAVE: case OP_REPEAT: case OP_LOOKUP: imm_limit = 0; break;
+	case OP_CONCAT: case OP_WEAVE: case OP_REPEAT: case OP_LOOKUP: case OP_DEAL: imm_limit = 0; break;
 	case OP_GATE: imm_limit = 256; break;
 	default: break;
 	}
@@ -75,6 +81,8 @@ static enum brv_status check_operands(const struct bc_program *program, unsigned
 			if (!(in->imm >> (16 * k) & 0xffff) != (k >= in->nargs))
 				return fail(err, BRV_DAMAGED, "instruction %u: run length %u of weave does not fit its %u arguments", i, k,
 					    in->nargs);
+	if (in->op == OP_DEAL && !deal_parse(in->imm, in->width, program->instr[program->arg[program->arg_at[i]]].width, &deal))
+		return fail(err, BRV_DAMAGED, "instruction %u: fields of deal that do not make its words", i);
 	if (in->op == OP_REF && in->width != 8 && in->width != 16 && in->width != 32 && in->width != 64)
 		return fail(err, BRV_DAMAGED, "instruction %u: ref of width %u", i, in->width);
 	for (unsigned k = 0; k < in->nargs; k++) {
@@ -112,18 +120,46 @@ static enum brv_status link_carry(struct bc_program *program, unsigned i, struct
 
 bool keeps_step(const struct bc_opinfo *info, unsigned k) { return info->words == WORDS_SAME || (info->words == WORDS_COUNT && k == 1); }
 
-/* CLASSED: only under map, merge, and what chooses by position. */
+/* Whether what is above register i, not the root, takes it word for word. The last argument of instruction i is i - 1. */
+static bool parent_keeps_step(const struct bc_program *program, unsigned i)
+{
+	const struct bc_instr *parent = &program->instr[program->parent[i]];
+
+	return keeps_step(&ops[parent->op], i + 1 == program->parent[i] ? parent->nargs - 1u : 0);
+}
+
+bool program_in_step(const struct bc_program *program, unsigned i)
+{
+	while (i + 1u < program->ninstr && parent_keeps_step(program, i))
+		i = program->parent[i];
+	return i + 1u == program->ninstr;
+}
+
+/* Whether an op has as many words for an argument in every chunk of a size, each at its place among those of a record. */
+static bool keeps_records(const struct bc_opinfo *info) { return info->words == WORDS_RUNS || info->words == WORDS_CUT || info->words == WORDS_DEAL; }
+
+/* CLASSED: only under map, merge, what chooses by position, and, for literals, records. */
 static enum brv_status check_classed(const struct bc_program *program, unsigned i, struct error *err)
 {
+	const bool gate = program->instr[i].op == OP_GATE;
+
 	if (!(program->instr[i].flags & BC_CLASSED))
 		return BRV_OK;
-	for (unsigned at = i; at + 1u < program->ninstr;) {
-		const unsigned arg = at;
+	for (unsigned at = i; at + 1u < program->ninstr; at = program->parent[at]) {
+		const struct bc_opinfo *above = &ops[program->instr[program->parent[at]].op];
+		if (!parent_keeps_step(program, at) && (gate || !keeps_records(above)))
+			return fail(err, BRV_DAMAGED, "instruction %u: classes under %s, which moves words", i, above->name);
+	}
+	return BRV_OK;
+}
+
+/* Registers below a deal have more words than it: one such step is all that memory has to be found for. */
+static enum brv_status check_nested(const struct bc_program *program, unsigned i, struct error *err)
+{
+	for (unsigned at = i; program->instr[i].op == OP_DEAL && at + 1u < program->ninstr;) {
 		at = program->parent[at];
-		/* The last argument of instruction i is i - 1. */
-		if (!keeps_step(&ops[program->instr[at].op], arg + 1 == at ? program->instr[at].nargs - 1u : 0))
-			return fail(err, BRV_DAMAGED, "instruction %u: classes under %s, which moves words", i,
-				    ops[program->instr[at].op].name);
+		if (program->instr[at].op == OP_DEAL)
+			return fail(err, BRV_DAMAGED, "instruction %u: a deal below a deal", i);
 	}
 	return BRV_OK;
 }
@@ -164,6 +200,8 @@ enum brv_status program_link(struct bc_program *program, struct error *err)
 		return fail(err, BRV_DAMAGED, "%u registers are left unused", depth - 1);
 	program->parent[program->ninstr - 1] = (uint8_t)(program->ninstr - 1);
 	for (unsigned i = 0; i < program->ninstr; i++)
+		TRY(check_nested(program, i, err));
+	for (unsigned i = 0; i < program->ninstr; i++)
 		TRY(check_classed(program, i, err));
 	return BRV_OK;
 }
@@ -176,13 +214,56 @@ static bool count_fits(const struct bc_instr *in, uint64_t n, uint64_t count)
 	return count <= n && (in->op != OP_LOOKUP || (count > 0 && count % lookup_nblocks(in->imm, n) == 0));
 }
 
+/* Words of a weave's record. */
+static uint64_t weave_period(const struct bc_instr *in)
+{
+	uint64_t period = 0;
+
+	for (unsigned k = 0; k < in->nargs; k++)
+		period += in->imm >> (16 * k) & 0xffff;
+	return period;
+}
+
+/* Words of argument k, of `width` bits, of an instruction that produces n whole records. False: they are not whole. */
+static bool record_words(const struct bc_instr *in, unsigned k, unsigned width, uint64_t n, uint64_t *out)
+{
+	const uint64_t period = ops[in->op].words == WORDS_RUNS ? weave_period(in) : 1;
+	struct deal deal = { .nwords = 1 };
+
+	switch (ops[in->op].words) {
+	case WORDS_RUNS: *out = n / period * (in->imm >> (16 * k) & 0xffff); return n % period == 0;
+	case WORDS_DEAL: *out = deal_parse(in->imm, in->width, width, &deal) ? n / deal.nwords * deal.block : 0; return n % deal.nwords == 0;
+	default: *out = ceil_div(n, width / in->width); return true; /* CUT */
+	}
+}
+
+bool program_path_words(const struct bc_program *program, unsigned i, uint64_t n, uint64_t *out)
+{
+	uint8_t path[BC_MAX_INSTR];
+	unsigned length = 0;
+
+	for (unsigned at = i; at + 1u < program->ninstr; at = program->parent[at])
+		path[length++] = (uint8_t)at;
+	for (*out = n; length--;) {
+		const unsigned at = path[length], above = program->parent[at];
+		const struct bc_instr *in = &program->instr[above];
+		unsigned k = 0;
+		if (parent_keeps_step(program, at))
+			continue;
+		while (program->arg[program->arg_at[above] + k] != at)
+			k++;
+		if (!keeps_records(&ops[in->op]) || !record_words(in, k, program->instr[at].width, *out, out))
+			return false;
+	}
+	return true;
+}
+
 /* Words of the arguments of one instruction that has to produce n > 0 words. count: of its first argument, if the chunk says it. */
 static enum brv_status argument_words(const struct bc_program *program, unsigned i, uint64_t n, const struct bc_rows *rows, uint64_t count,
 				      uint64_t nwords[BC_MAX_INSTR], struct error *err)
 {
 	const struct bc_instr *in = &program->instr[i];
 	const uint8_t *arg = program->arg + program->arg_at[i];
-	uint64_t period = 0;
 
 	switch (ops[in->op].words) {
 	case WORDS_SAME:
@@ -203,13 +284,12 @@ static enum brv_status argument_words(const struct bc_program *program, unsigned
 		break;
 	case WORDS_LESS1: nwords[arg[0]] = n - 1; break;
 	case WORDS_RUNS:
+	case WORDS_CUT:
+	case WORDS_DEAL:
 		for (unsigned k = 0; k < in->nargs; k++)
-			period += in->imm >> (16 * k) & 0xffff;
-		if (n % period)
-			return fail(err, BRV_DAMAGED, "instruction %u: %llu words are no records of %llu", i, (unsigned long long)n,
-				    (unsigned long long)period);
-		for (unsigned k = 0; k < in->nargs; k++)
-			nwords[arg[k]] = n / period * (in->imm >> (16 * k) & 0xffff);
+			if (!record_words(in, k, program->instr[arg[k]].width, n, &nwords[arg[k]]))
+				return fail(err, BRV_DAMAGED, "instruction %u: %llu words are no whole records of %s", i, (unsigned long long)n,
+					    ops[in->op].name);
 		break;
 	case WORDS_ROWS:
 		if (!rows)
@@ -217,7 +297,6 @@ static enum brv_status argument_words(const struct bc_program *program, unsigned
 		nwords[arg[0]] = rows->words_in ? n - rows->words_in(rows->ctx, in->imm) : n;
 		break;
 	case WORDS_COUNT: nwords[arg[0]] = count, nwords[arg[1]] = n; break;
-	case WORDS_CUT: nwords[arg[0]] = ceil_div(n, program->instr[arg[0]].width / in->width); break;
 	default: break;
 	}
 	return BRV_OK;
@@ -246,7 +325,16 @@ enum brv_status program_words(const struct bc_program *program, uint64_t n, cons
 }
 
 /* Whether there is an operand to show. */
-static bool has_operand(const struct bc_instr *in) { return in->imm || in->op == OP_CONST || in->op == OP_CONCAT || in->op == OP_SCATTER; }
+static bool has_operand(const struct bc_instr *in)
+{  return in->imm || in->op == OP_CONST || in->op == OP_CONCAT || in->op == OP_SCATTER; }
+
+/* The block, then bits@lowest/stride of each field. */
+static void put_deal(struct text_out *text, uint64_t imm)
+{
+	text_add(text, "%u", (unsigned)(imm & 0xffff));
+	for (uint64_t fields = imm >> 16; fields; fields >>= 16)
+		text_add(text, " %u@%u/%u", (unsigned)(fields & 15), (unsigned)(fields >> 4 & 15), (unsigned)(fields >> 8 & 255) + 1);
+}
 
 /* The operand as people read it: run lengths, a set of classes in binary, large words in hexadecimal. */
 static void put_operand(struct text_out *text, const struct bc_instr *in)
@@ -258,6 +346,7 @@ static void put_operand(struct text_out *text, const struct bc_instr *in)
 		for (unsigned k = 0; k < MIN(in->nargs, 4u); k++, separator = " ")
 			text_add(text, "%s%u", separator, (unsigned)(in->imm >> (16 * k) & 0xffff));
 		break;
+	case OP_DEAL: put_deal(text, in->imm); break;
 	case OP_GATE:
 		text_add(text, "0b");
 		for (unsigned bit = 1u << (31 - __builtin_clz((unsigned)in->imm | 1)); bit; bit >>= 1)

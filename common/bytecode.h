@@ -28,8 +28,9 @@ enum bc_op {
 #undef OP
 };
 
-enum bc_words { WORDS_LEAF, WORDS_SAME, WORDS_SPLIT, WORDS_DIVIDE, WORDS_LESS1, WORDS_RUNS, WORDS_ROWS, WORDS_COUNT, WORDS_CUT };
-enum bc_widths { WIDTHS_LEAF, WIDTHS_SAME, WIDTHS_SUM, WIDTHS_INDEX, WIDTHS_MASK, WIDTHS_CUT };
+enum bc_words { WORDS_LEAF, WORDS_SAME, WORDS_SPLIT, WORDS_DIVIDE, WORDS_LESS1, WORDS_RUNS, WORDS_ROWS, WORDS_COUNT, WORDS_CUT,
+		WORDS_DEAL };
+enum bc_widths { WIDTHS_LEAF, WIDTHS_SAME, WIDTHS_SUM, WIDTHS_INDEX, WIDTHS_MASK, WIDTHS_CUT, WIDTHS_DEAL };
 enum bc_payload { PAYLOAD_NONE, PAYLOAD_PACKED, PAYLOAD_FIRST, PAYLOAD_ITEM };
 
 /* Kinds of tables, numbered as in an archive. */
@@ -92,7 +93,7 @@ static inline size_t program_carried_nbytes(const struct bc_program *program, un
 	return program->carry_of[i] == 255 ? 0 : bc_carry_nbytes(program->instr[program->carry_of[i]].op);
 }
 
-/* The lowest format version that has all ops of a program. */
+/* The lowest format version that has all that is in a program. */
 unsigned program_since(const struct bc_program *program);
 
 /* nwords[i] = words that register i has to produce when the root has to produce n; counts: the chunk's, ncounts of them. BRV_DAMAGED if a
@@ -104,6 +105,13 @@ enum brv_status program_words(const struct bc_program *program, uint64_t n, cons
 /* Words of a block (but the last) of a lookup of n > 0 words with the operand imm, and how many blocks, each with its part of the dictionary, there are. */
 static inline uint64_t lookup_block(uint64_t imm, uint64_t n) { return imm && imm < n ? imm : n; }
 static inline uint64_t lookup_nblocks(uint64_t imm, uint64_t n) { return (n - 1) / lookup_block(imm, n) + 1; }
+
+/* Sets *out to the words that register i has to produce when the root has to produce n > 0, if that follows from the ops between them alone: it does where
+ * CLASSED instructions are. False if it does not, or n is not whole records or blocks. */
+bool program_path_words(const struct bc_program *program, unsigned i, uint64_t n, uint64_t *out);
+
+/* Whether word k of register i belongs to word k of the chunk, for all k. */
+bool program_in_step(const struct bc_program *program, unsigned i);
 
 /* Whether word i of argument k of an op is what word i of its result is made of: the k-th argument of a program's instruction. */
 bool keeps_step(const struct bc_opinfo *info, unsigned k);

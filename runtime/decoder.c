@@ -212,12 +212,23 @@ static enum brv_status fail_chunk(const struct brv_archive *archive, const struc
 	return fail(err, status, "%s, chunk %llu of %llu: %.120s", name, (unsigned long long)k + 1, (unsigned long long)stream->nchunks, what);
 }
 
-static enum brv_status set_operand(struct decoder *decoder, const struct stream *stream, const struct bc_instr *instr, uint64_t table,
+/* Where the words of a CLASSED instruction in chunk k stand among its words in all chunks. */
+static uint64_t classed_first(const struct bc_program *program, const struct bc_instr *instr, uint64_t chunk_words, uint64_t k)
+{
+	uint64_t words = 0;
+
+	if (k)
+		(void)program_path_words(program, (unsigned)(instr - program->instr), chunk_words, &words); /* verified */
+	return k * words;
+}
+
+static enum brv_status set_operand(struct decoder *decoder, const struct stream *stream, const struct bc_instr *instr, uint64_t k, uint64_t table,
 				   struct exec_operand *operand, struct error *err)
 {
 	TRY(hold_table(decoder, (uint32_t)table, &operand->table, err));
 	if (!(instr->flags & BC_CLASSED))
 		return BRV_OK;
+	operand->first = classed_first(decoder->exec.program, instr, stream->chunk_words, k);
 	const struct kn_table_shape shape = table_shape(operand->table);
 	if (shape.kr > 1)
 		TRY(rows_get(decoder->archive, stream, &operand->row_class, err));
@@ -257,11 +268,11 @@ static enum brv_status prepare(struct decoder *decoder, const struct stream *str
 		release_tables(decoder);
 	for (unsigned i = 0; i < program->ninstr; i++) {
 		const struct bc_instr *instr = &program->instr[i];
-		exec->operand[i] = (struct exec_operand){ NULL, NULL, NULL };
+		exec->operand[i] = (struct exec_operand){ NULL, NULL, NULL, exec->first };
 		if (instr->op == OP_GATE)
 			exec->operand[i].row_class = exec->row_class;
 		else if (bc_opinfo(instr->op)->table != TABLE_NONE)
-			TRY(set_operand(decoder, stream, instr, *table++, &exec->operand[i], err));
+			TRY(set_operand(decoder, stream, instr, k, *table++, &exec->operand[i], err));
 	}
 	if (exec->plan->has_gate && program->nrefs) {
 		TRY(exec_layout(exec));

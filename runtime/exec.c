@@ -115,7 +115,7 @@ static void set_args(struct run *run, unsigned i, struct kn_args *args)
 	args->row_class = operand->row_class;
 	args->col_class = operand->col_class;
 	args->row_words = operand->row_class || operand->col_class ? exec->row_words : 0;
-	args->first = exec->first;
+	args->first = args->row_words ? operand->first : exec->first;
 	args->carry = instr->flags & BC_CARRY ? run->carry[i] : NULL;
 	args->scratch = in_arena(run, exec->plan->scratch);
 	args->field = NULL;

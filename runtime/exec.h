@@ -9,6 +9,7 @@
 struct exec_operand {
 	const struct kn_table *table;
 	const uint8_t *row_class, *col_class; /* as in struct kn_args */
+	uint64_t first;                 /* of what is classed: its first word's number among those of its instruction in all chunks */
 };
 
 /* Puts words first .. first + n of a stream into dst; the executor's way to the rest of the archive. */

@@ -176,7 +176,7 @@ static enum brv_status check_classes(const uint8_t *classes, uint64_t n, unsigne
 enum brv_status rows_get(struct brv_archive *archive, const struct stream *stream, const uint8_t **out, struct error *err)
 {
 	TRY(plain_get(archive, stream->rows, out, err));
-	return check_classes(*out, stream->nwords / stream->geometry, stream->kr, err);
+	return check_classes(*out, archive->view.stream[stream->rows - 1].nwords, stream->kr, err);
 }
 
 enum brv_status columns_get(struct brv_archive *archive, const struct stream *stream, unsigned log2_nb, const uint8_t **out,

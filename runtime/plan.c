@@ -5,11 +5,31 @@
  * because it carries bytes for another has a place for itself before all those. SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/plan.h"
 
+#include "common/deal.h"
+
 static bool is_carrier(const struct bc_instr *instr) { return instr->flags & BC_CARRY; }
 
 static struct place behind(struct place place, unsigned units)
 {
 	return (struct place){ (uint16_t)(place.units + units), (uint16_t)(place.pads + 1) };
+}
+
+/* Most words that register i has for a word of the root, rounded up: more than one only below a deal, whose words have fewer bits. */
+static unsigned most_words(const struct bc_program *program, unsigned i)
+{
+	for (unsigned at = i; at + 1u < program->ninstr;) {
+		const unsigned arg = at;
+		at = program->parent[at];
+		if (program->instr[at].op == OP_DEAL)
+			return deal_most_words(program->instr[at].width, program->instr[arg].width);
+	}
+	return 1;
+}
+
+/* Bytes of arena that register i takes for a word of the root. */
+static unsigned units_of(const struct bc_program *program, unsigned i)
+{
+	return most_words(program, i) * (unsigned)word_nbytes(program->instr[i].width);
 }
 
 static bool is_in_payload(const struct bc_program *program, unsigned i)
@@ -32,33 +52,34 @@ static void make_order(struct plan *plan, const struct bc_program *program)
 
 static void make_places(struct plan *plan, const struct bc_program *program)
 {
-	unsigned root = program->ninstr - 1u, unpacked = 0;
+	unsigned root = program->ninstr - 1u, unpacked = 0, longest = 1;
 	plan->at[root] = (struct place){ 0, 0 };
-	struct place end = behind(plan->at[root], word_nbytes(program->instr[root].width));
+	struct place end = behind(plan->at[root], units_of(program, root));
 	for (unsigned i = 0; i < root; i++) {
 		if (is_carrier(&program->instr[i])) {
 			plan->at[i] = end;
-			end = behind(end, word_nbytes(program->instr[i].width));
+			end = behind(end, units_of(program, i));
 		}
 		if (program->carry_of[i] != PLAN_NONE)
-			unpacked = MAX(unpacked, word_nbytes(program->instr[i].width));
+			unpacked = MAX(unpacked, units_of(program, i));
+		longest = MAX(longest, most_words(program, i));
 	}
 	struct place tree = end;
 	for (unsigned i = program->ninstr; i-- > 0;) {
 		bool pinned = i == root || is_carrier(&program->instr[i]);
-		struct place next = pinned ? tree : behind(plan->at[i], plan->in_payload[i] ? 0 : word_nbytes(program->instr[i].width));
+		struct place next = pinned ? tree : behind(plan->at[i], plan->in_payload[i] ? 0 : units_of(program, i));
 		for (unsigned k = 0; k < program->instr[i].nargs; k++) {
 			unsigned arg = program->arg[program->arg_at[i] + k];
 			if (is_carrier(&program->instr[arg]))
 				continue;
 			plan->at[arg] = next;
-			next = behind(next, plan->in_payload[arg] ? 0 : word_nbytes(program->instr[arg].width));
+			next = behind(next, plan->in_payload[arg] ? 0 : units_of(program, arg));
 		}
 		end.units = MAX(end.units, next.units);
 		end.pads = MAX(end.pads, next.pads);
 	}
 	plan->scratch = end;
-	plan->unpacked = behind(end, 2);
+	plan->unpacked = behind(end, 2 * longest);
 	plan->end = behind(plan->unpacked, unpacked);
 }
 

@@ -91,10 +91,10 @@ static enum brv_status verify_kind(const struct verifier *v)
 	return BRV_OK;
 }
 
-/* One axis of classes: stream `axis` - 1 holds n words. */
-static bool axis_ok(const struct view *view, uint32_t axis, uint64_t n)
+/* Whether stream `axis` - 1 holds classes, or axis is 0. */
+static bool axis_ok(const struct view *view, uint32_t axis)
 {
-	return axis == 0 || (axis - 1 < view->nstreams && view->stream[axis - 1].kind == AR_CLASS && view->stream[axis - 1].nwords == n);
+	return axis == 0 || (axis - 1 < view->nstreams && view->stream[axis - 1].kind == AR_CLASS);
 }
 
 static enum brv_status verify_geometry(const struct verifier *v)
@@ -102,10 +102,14 @@ static enum brv_status verify_geometry(const struct verifier *v)
 	const struct stream *stream = v->record;
 	if (stream->geometry == 0)
 		return BRV_OK;
-	if (stream->nwords % stream->geometry)
+	if (!axis_ok(v->view, stream->rows) || !axis_ok(v->view, stream->columns))
+		return damaged(v, "a class stream that is none");
+	if (stream->columns && v->view->stream[stream->columns - 1].nwords != stream->geometry)
+		return damaged(v, "column classes that do not fit its rows");
+	/* Before version 2 rows could only be the tensor's own. */
+	if (v->view->prelude.version < 2 && (stream->nwords % stream->geometry ||
+					     (stream->rows && v->view->stream[stream->rows - 1].nwords != stream->nwords / stream->geometry)))
 		return damaged(v, "its rows do not divide it");
-	if (!axis_ok(v->view, stream->rows, stream->nwords / stream->geometry) || !axis_ok(v->view, stream->columns, stream->geometry))
-		return damaged(v, "a class stream that does not fit it");
 	if (stream->rows && (stream->kr < 2 || stream->kr > 8))
 		return damaged(v, "expected 2 to 8 row classes");
 	if (stream->columns && (stream->kc < 2 || stream->kc > KN_MAX_COLS || stream->kc & (stream->kc - 1)))
@@ -197,6 +201,19 @@ static enum brv_status verify_words(struct verifier *v, const struct chunk *chun
 	return BRV_OK;
 }
 
+/* Whether CLASSED instruction i of chunk k, of n words, has a place among its words in all chunks, and that lies in rows that have classes. */
+static bool has_place(const struct verifier *v, const struct bc_program *program, unsigned i, uint64_t k, uint64_t n)
+{
+	const struct stream *stream = v->record;
+	uint64_t each = 0, end = 0, rows = UINT64_MAX;
+
+	if ((k && !program_path_words(program, i, stream->chunk_words, &each)) || !program_path_words(program, i, n, &n))
+		return false;
+	if (stream->rows && !mul_u64(v->view->stream[stream->rows - 1].nwords, stream->geometry, &rows))
+		rows = UINT64_MAX;
+	return mul_u64(each, k, &each) && add_u64(each, n, &end) && end <= rows;
+}
+
 static enum brv_status verify_chunk(struct verifier *v, uint64_t k)
 {
 	const struct view *view = v->view;
@@ -208,6 +225,9 @@ static enum brv_status verify_chunk(struct verifier *v, uint64_t k)
 		if (kind != TABLE_NONE)
 			TRY(verify_operand(v, &program->instr[i], kind, *table++));
 	}
+	for (unsigned i = 0; v->record->geometry && i < program->ninstr; i++)
+		if (program->instr[i].flags & BC_CLASSED && !has_place(v, program, i, k, chunk_nwords(v->record, k)))
+			return damaged(v, "a chunk beyond its rows of classes");
 	return verify_words(v, chunk, chunk_nwords(v->record, k));
 }
 

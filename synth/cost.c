@@ -46,7 +46,7 @@ double cost_cycles(const struct cost_model *model, const struct expr_node *node,
 	case OP_CONST: return .01;
 	case OP_LOOKUP: return lookup_cycles[model->target];
 	case OP_SCATTER: return scatter_cycles[model->target];
-	case OP_CUT: return .25;
+	case OP_CUT: case OP_DEAL: return .25;
 	default: return .05 * node->nargs;
 	}
 }

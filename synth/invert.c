@@ -4,6 +4,7 @@
 #include "synth/invert.h"
 
 #include "common/by_size.h"
+#include "common/deal.h"
 #include "kernels/kernel.h"
 #include "synth/dictionary.h"
 
@@ -183,6 +184,45 @@ static void invert_cut(struct words in, struct words_out *arg)
 	}
 }
 
+/* The part of a block's words that one field is. */
+static void gather_field(const struct deal *deal, const struct deal_field *f, const void *from, unsigned from_size, void *to, unsigned to_size)
+{
+	const size_t stride = f->stride, group = stride * f->each;
+
+	BY_SIZE(F, from_size, {
+		const F *in = from;
+		BY_SIZE(T, to_size, {
+			T *out = to;
+			const F keep = (F)mask_bits(f->bits);
+			for (size_t g = 0; g < deal->block; g += group, in += stride, out += group)
+				for (unsigned t = 0; t < f->each; t++) {
+					const unsigned right = t * f->bits, left = f->shift;
+					for (size_t s = 0; s < stride; s++)
+						out[t * stride + s] |= (T)((T)((F)(in[s] >> right) & keep) << left);
+				}
+		})
+	})
+}
+
+static bool invert_deal(uint64_t imm, struct words in, struct words_out *arg)
+{
+	const unsigned from_size = word_nbytes(in.width), to_size = word_nbytes(arg->width);
+	const uint8_t *from = in.ptr;
+	uint8_t *to = arg->ptr;
+	struct deal deal;
+
+	if (!deal_parse(imm, in.width, arg->width, &deal) || in.n % deal.nwords)
+		return false;
+	arg->n = in.n / deal.nwords * deal.block;
+	memset(to, 0, arg->n * to_size);
+	for (size_t b = 0; b < in.n / deal.nwords; b++, to += deal.block * to_size)
+		for (unsigned k = 0; k < deal.nfields; k++) {
+			gather_field(&deal, &deal.field[k], from, from_size, to, to_size);
+			from += deal.block / deal.field[k].each * from_size;
+		}
+	return true;
+}
+
 bool invert(enum bc_op op, uint64_t imm, struct words target, const struct row_view *rows, struct words_out *arg, unsigned nargs)
 {
 	switch (op) {
@@ -200,6 +240,7 @@ bool invert(enum bc_op op, uint64_t imm, struct words target, const struct row_v
 	case OP_LOOKUP: return invert_lookup(imm, target, arg);
 	case OP_SCATTER: invert_scatter(imm, target, arg); return true;
 	case OP_CUT: invert_cut(target, arg); return true;
+	case OP_DEAL: return invert_deal(imm, target, arg);
 	case OP_CONST: return words_constant(target) && get_word(target.ptr, word_nbytes(target.width), 0) == imm;
 	default: return true; /* literals can say anything */
 	}

@@ -317,6 +317,26 @@ static void put_pack_item(const struct work *w, unsigned i, struct buffer *paylo
 	free(over);
 }
 
+/* Where the words of a CLASSED instruction of this chunk stand among its words in all chunks. */
+static uint64_t classed_first(const struct work *w, unsigned i)
+{
+	uint64_t each = 0;
+
+	return w->first && program_path_words(&w->program, i, w->tensor->chunk, &each) ? w->first / w->tensor->chunk * each : 0;
+}
+
+/* Whether all of them lie in rows that have classes. */
+static bool has_rows(const struct work *w)
+{
+	const uint64_t rows = w->f->hm->stream[w->tensor->rows].nwords;
+
+	for (unsigned i = 0; w->tensor->rows && i < w->program.ninstr; i++)
+		if (w->program.instr[i].flags & BC_CLASSED && w->program.instr[i].op != OP_GATE &&
+		    classed_first(w, i) + w->nwords[i] > rows * w->tensor->geometry)
+			return false;
+	return true;
+}
+
 static bool put_coded_item(const struct work *w, unsigned i, const uint8_t *carry, struct buffer *payload)
 {
 	const bool classed = w->program.instr[i].flags & BC_CLASSED;
@@ -324,7 +344,7 @@ static bool put_coded_item(const struct work *w, unsigned i, const uint8_t *carr
 	struct kn_enc_args args = { .src = w->reg[i],
 				    .n = w->nwords[i],
 				    .table = w->coded[i]->table,
-				    .first = w->first,
+				    .first = classed ? classed_first(w, i) : w->first,
 				    .carry = carry,
 				    .dst = malloc(bound),
 				    .scratch = malloc(bound) };
@@ -434,7 +454,7 @@ static bool make_chunk(struct work *w, uint64_t first, uint64_t n, struct buffer
 	const unsigned root = w->program.ninstr - 1u;
 
 	w->first = first, w->n = n;
-	const bool good = make_words(w) && put_payload(w, &chunk->payload);
+	const bool good = make_words(w) && has_rows(w) && put_payload(w, &chunk->payload);
 	if (good) {
 		buffer_put(words, w->reg[root], n * word_nbytes(w->program.instr[root].width));
 		put_operands(w, chunk);

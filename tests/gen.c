@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/deal.h"
 #include "tests/model.h"
 
 uint64_t gen_random(uint64_t *state)
@@ -293,6 +294,48 @@ static void cut_case(struct gen_case *gen, uint64_t *state)
 	free(words);
 }
 
+/* An operand of one to three fields for words of a width that it says too, whose blocks are small enough for n words; false if none was found. */
+static bool deal_operand(uint64_t *state, size_t n, unsigned *width, unsigned *from, uint64_t *imm, struct deal *deal)
+{
+	static const struct { uint8_t width, from; uint64_t imm; } usual[] = {
+		{ 8, 4, 32 | DEAL_FIELD(0, 4, 0, 16) }, { 8, 5, 32 | DEAL_FIELD(0, 1, 4, 1) | DEAL_FIELD(1, 4, 0, 16) },
+		{ 8, 5, 256 | DEAL_FIELD(0, 1, 4, 32) | DEAL_FIELD(1, 4, 0, 32) }, { 8, 6, 256 | DEAL_FIELD(0, 4, 0, 64) | DEAL_FIELD(1, 2, 4, 32) },
+		{ 8, 3, 256 | DEAL_FIELD(0, 1, 2, 32) | DEAL_FIELD(1, 2, 0, 32) }, { 8, 2, 256 | DEAL_FIELD(0, 2, 0, 32) },
+		{ 32, 4, 8 | DEAL_FIELD(0, 4, 0, 1) }, { 16, 4, 8 | DEAL_FIELD(0, 4, 0, 2) }, { 8, 1, 8 | DEAL_FIELD(0, 1, 0, 1) },
+	};
+
+	for (unsigned attempt = 0; attempt < 40; attempt++) {
+		const uint64_t which = gen_between(state, 0, 2 * ARRAY_LEN(usual) - 1);
+		if (which < ARRAY_LEN(usual)) {
+			*width = usual[which].width, *from = usual[which].from, *imm = usual[which].imm;
+		} else {
+			unsigned block = 1, shift = 0;
+			*width = 1u << gen_between(state, 0, 5), *imm = 0;
+			for (unsigned k = 0; k < DEAL_FIELDS && (k == 0 || gen_between(state, 0, 2)); k++) {
+				const unsigned bits = MIN(1u << gen_between(state, 0, 3), *width), stride = (unsigned)gen_between(state, 1, gen_between(state, 0, 1) ? 3 : 40);
+				*imm |= DEAL_FIELD(k, bits, shift, stride), shift += bits;
+				block *= *width / bits * stride;
+			}
+			*imm |= block & 0xffff, *from = shift;
+		}
+		if (deal_parse(*imm, *width, *from, deal) && n % deal->nwords == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool deal_case(struct gen_case *gen, uint64_t *state)
+{
+	struct deal deal;
+	unsigned width, from;
+
+	if (!deal_operand(state, gen->args.n, &width, &from, &gen->args.imm, &deal))
+		return false;
+	gen->args.width = (uint8_t)width;
+	gen_source(gen, state, from, gen->args.n / deal.nwords * deal.block, NULL);
+	return true;
+}
+
 static bool fill_case(const struct bc_opinfo *op, struct gen_case *gen, uint64_t *state)
 {
 	struct kn_args *a = &gen->args;
@@ -333,6 +376,7 @@ static bool fill_case(const struct bc_opinfo *op, struct gen_case *gen, uint64_t
 	case OP_LOOKUP: lookup_case(gen, state); break;
 	case OP_SCATTER: scatter_case(gen, state); break;
 	case OP_CUT: cut_case(gen, state); break;
+	case OP_DEAL: return deal_case(gen, state);
 	default: return false;
 	}
 	return true;

@@ -105,11 +105,16 @@ static unsigned lowest_version(const struct handmade *hm)
 	unsigned version = hm->flags ? 2 : 1;
 	for (unsigned i = 0; i < AR_SECTIONS; i++)
 		version = hm->section[i].predicted ? 2 : version;
-	for (unsigned i = 0; i < hm->nprograms; i++)
-		for (unsigned k = 0; k < MIN(hm->ninstr[i], (unsigned)HM_INSTR); k++) {
+	for (unsigned i = 0; i < hm->nprograms; i++) {
+		struct bc_program program = { .ninstr = (uint16_t)MIN(hm->ninstr[i], (unsigned)HM_INSTR) };
+		for (unsigned k = 0; k < program.ninstr; k++) {
 			const struct bc_opinfo *info = bc_opinfo(hm->instr[i][k].op);
+			program.instr[k] = hm->instr[i][k];
 			version = info ? MAX(version, info->since) : version;
 		}
+		if (program_link(&program, NULL) == BRV_OK)
+			version = MAX(version, program_since(&program));
+	}
 	return version;
 }
 

@@ -91,6 +91,30 @@ static uint64_t weave(const struct kn_args *a, size_t i)
 	}
 }
 
+/* The word of a field that word i of the result is, bit by bit of the words it is made of. */
+static uint64_t deal(const struct kn_args *a, size_t i)
+{
+	const unsigned block = a->imm & 0xffff;
+	size_t record = 0, at;
+	uint64_t v = 0;
+
+	for (uint64_t fields = a->imm >> 16; fields; fields >>= 16)
+		record += block * (fields & 15) / a->width;
+	at = i % record;
+	for (uint64_t fields = a->imm >> 16;; fields >>= 16) {
+		const unsigned bits = fields & 15, first = fields >> 4 & 15, stride = (unsigned)(fields >> 8 & 255) + 1, k = a->width / bits;
+		if (at >= block / k) {
+			at -= block / k;
+			continue;
+		}
+		for (unsigned t = 0; t < k; t++)
+			for (unsigned b = 0; b < bits; b++)
+				v |= (src(a, 0, i / record * block + at / stride * stride * k + at % stride + (size_t)t * stride) >> (first + b) & 1)
+				     << (t * bits + b);
+		return v;
+	}
+}
+
 void model_op(const struct kn_args *a, void *out)
 {
 	const size_t fields = a->op == OP_CUT ? a->src_width[0] / a->width : 1;
@@ -111,6 +135,7 @@ void model_op(const struct kn_args *a, void *out)
 		case OP_GATE: v = a->imm >> a->row_class[(a->first + i) / a->row_words] & 1 ? 0 : src(a, 0, taken++); break;
 		case OP_LOOKUP: v = src(a, 0, (a->imm ? i / a->imm : 0) * (a->src_n[0] / (a->imm ? ceil_div(a->n, a->imm) : 1)) + src(a, 1, i)); break;
 		case OP_SCATTER: v = src(a, 1, i) ? src(a, 0, taken++) : a->imm; break;
+		case OP_DEAL: v = deal(a, i); break;
 		case OP_CUT: v = src(a, 0, i / fields) >> i % fields * a->width; break;
 		default: v = map(a, src(a, 0, i)); break;
 		}

@@ -235,6 +235,7 @@ OPS = {
     0x43: (2, "lookup", 2, 2, 64, None, None, 0),
     0x44: (2, "scatter", 2, 2, 64, None, None, 0),
     0x45: (2, "cut", 1, 1, 32, None, None, 0),
+    0x46: (2, "deal", 1, 1, 32, None, None, 0),
 }
 
 
@@ -277,6 +278,19 @@ class Instruction:
         self.runs = [self.imm >> 16 * i & 0xffff for i in range(4)]
         need(all(self.runs[:self.nargs]) and not any(self.runs[self.nargs:]), f"weave: runs {self.runs}")
 
+    def check_deal(self):
+        """The fields (bits, first bit, stride, words that a word has it of) of a block."""
+        self.block, parts, self.fields = self.imm & 0xffff, [self.imm >> 16 * i & 0xffff for i in (1, 2, 3)], []
+        while parts and parts[-1] == 0:
+            parts.pop()
+        need(self.block >= 1 and parts, "deal: no block or no fields")
+        for part in parts:
+            bits, stride = part & 15, (part >> 8) + 1
+            need(bits and self.w % bits == 0, f"deal: a field of {bits} bits in words of {self.w}")
+            self.fields.append((bits, part >> 4 & 15, stride, self.w // bits))
+            need(self.block % (stride * (self.w // bits)) == 0, f"deal: blocks of {self.block} words")
+        self.record = sum(self.block // k for _, _, _, k in self.fields)
+
     def check_gate(self):
         need(self.flags == CLASSED, "gate: not CLASSED")
         need(0 < self.imm < 256, f"gate: classes {self.imm:#x}")
@@ -291,6 +305,19 @@ def carry_size(op):
     return 0 if not op.carrier else 256 if op.carrier.name == "lit.alias" else 128
 
 
+def record_words(op, n):
+    """Words of the arguments of a weave, a cut or a deal."""
+    if n == 0:
+        return [0] * op.nargs
+    if op.name == "weave":
+        need(n % sum(op.runs) == 0, f"weave: {n} words in records of {op.runs}")
+        return [n // sum(op.runs) * run for run in op.runs[:op.nargs]]
+    if op.name == "deal":
+        need(n % op.record == 0, f"deal: {n} words in records of {op.record}")
+        return [n // op.record * op.block]
+    return [-(-n // (op.args[0].w // op.w))]
+
+
 class Program:
     """Instructions in post-order: arguments lie before what uses them."""
 
@@ -301,6 +328,7 @@ class Program:
         self.link()
         self.check_widths()
         self.check_classed()
+        self.check_nested()
         self.check_carries()
         self.root = self.code[-1]
 
@@ -323,16 +351,40 @@ class Program:
                 need(widths == [op.w, 1], f"scatter: arguments of {widths} bits for {op.w}")
             elif op.name == "cut":
                 need(widths[0] > op.w and widths[0] % op.w == 0, f"cut: an argument of {widths} bits for {op.w}")
+            elif op.name == "deal":
+                bits = sorted(bit for b, first, _, _ in op.fields for bit in range(first, first + b))
+                need(widths[0] <= 16 and bits == list(range(widths[0])), f"deal: fields of {bits} of {widths[0]} bits")
             else:
                 need(all(w == op.w for w in widths), f"{op.name}: arguments of {widths} bits for {op.w}")
 
     def check_classed(self):
-        self.code[-1].aligned = True            # word i of it belongs to word i of the chunk
+        self.code[-1].aligned = self.code[-1].placed = True     # word i of it belongs to word i of the chunk; words keep places in rows
+        self.code[-1].parent = None
         for op in reversed(self.code):
             for i, arg in enumerate(op.args):
                 steady = op.name.startswith("map.") or op.name == "merge" or (op.name in ("lookup", "scatter") and i == 1)
-                arg.aligned = op.aligned and steady
-            need(op.aligned or not op.flags & CLASSED, f"{op.name}: CLASSED, but not in step with the chunk")
+                arg.aligned, arg.parent, arg.slot = op.aligned and steady, op, i
+                arg.placed = op.placed and (steady or op.name in ("weave", "cut", "deal"))
+            placed = op.aligned if op.name == "gate" else op.placed
+            need(placed or not op.flags & CLASSED, f"{op.name}: CLASSED, but its words have no places in rows")
+            if op.flags & CLASSED and not op.aligned:
+                self.code[-1].since = max(self.code[-1].since, 2)
+
+    def check_nested(self):
+        for op in self.code:
+            while op.name == "deal" and op.parent:
+                op = op.parent
+                need(op.name != "deal", "deal: one below another")
+
+    def placed_words(self, op, n):
+        """Words of a placed instruction when the root has n."""
+        path = []
+        while op.parent:
+            path.append(op)
+            op = op.parent
+        for op in reversed(path):
+            n = record_words(op.parent, n)[op.slot] if op.parent.name in ("weave", "cut", "deal") else n
+        return n
 
     def check_carries(self):
         for op in self.code:
@@ -441,8 +493,9 @@ class Stream:
             self.geometry = cursor.varint()
         if not self.geometry:
             return
-        need(self.n % self.geometry == 0, f"{self.what}: rows of {self.geometry} words do not divide {self.n}")
-        self.rows, self.kr = self.read_classes(cursor, self.n // self.geometry, range(2, 9))
+        old = self.archive.version < 2
+        need(not old or self.n % self.geometry == 0, f"{self.what}: rows of {self.geometry} words do not divide {self.n}")
+        self.rows, self.kr = self.read_classes(cursor, self.n // self.geometry if old else None, range(2, 9))
         self.columns, self.kc = self.read_classes(cursor, self.geometry, (2, 4, 8, 16))
 
     def read_classes(self, cursor, count, allowed):
@@ -454,7 +507,7 @@ class Stream:
         need(classes in allowed, f"{self.what}: {classes} classes")
         need(index <= len(self.archive.streams), f"{self.what}: class stream {index - 1}")
         stream = self.archive.streams[index - 1]
-        need(stream.kind == CLASS and stream.n == count, f"{self.what}: stream {index - 1} has no {count} classes")
+        need(stream.kind == CLASS and (count is None or stream.n == count), f"{self.what}: stream {index - 1} has no {count} classes")
         return stream, classes
 
     def read_variant(self, cursor):
@@ -479,11 +532,20 @@ class Stream:
         chunk.tables = {op.number: self.read_table(cursor, op) for op in chunk.program.code if op.table}
         chunk.refs = {op.number: (cursor.varint(), cursor.varint()) for op in chunk.program.code if op.name == "ref"}
         chunk.counts = {op.number: cursor.varint() for op in chunk.program.code if op.name in ("lookup", "scatter")}
+        chunk.first = {op: self.place(chunk, op) for op in chunk.program.code if self.geometry and op.flags & CLASSED}
         size = cursor.varint()
         need(size < 1 << 32, f"{self.what}: a payload of {size} bytes")
         chunk.payload = slice(archive.payload_used, archive.payload_used + size)
         archive.payload_used += size
         return chunk
+
+    def place(self, chunk, op):
+        """The number of the first word of a CLASSED instruction among its words in all chunks."""
+        number = chunk.start // self.chunk
+        first = number and number * chunk.program.placed_words(op, self.chunk)
+        end = first + chunk.program.placed_words(op, chunk.n)
+        need(not self.rows or end <= self.rows.n * self.geometry, f"{self.what}: word {end - 1} lies in no row that has a class")
+        return first
 
     def read_table(self, cursor, op):
         number = cursor.varint()
@@ -698,13 +760,10 @@ class Execution:
             return [n // op.imm]
         if op.name.startswith("scan."):
             return [n - 1]
-        if op.name == "weave":
-            need(n % sum(op.runs) == 0, f"weave: {n} words in records of {op.runs}")
-            return [n // sum(op.runs) * run for run in op.runs[:op.nargs]]
+        if op.name in ("weave", "cut", "deal"):
+            return record_words(op, n)
         if op.name == "gate":
             return [sum(not self.gated(op, i) for i in range(n))]
-        if op.name == "cut":
-            return [-(-n // (op.args[0].w // op.w))]
         return [n] * op.nargs
 
     # 5.1
@@ -813,6 +872,15 @@ class Execution:
         need(sum(mask) == len(words), f"scatter: {len(words)} words for {sum(mask)} places")
         source = iter(words)
         return [next(source) if bit else op.imm for bit in mask]
+
+    def run_deal(self, op, n):
+        words, source = [], self.argument(op)
+        for at in range(0, len(source), op.block):
+            for bits, first, stride, k in op.fields:
+                for j in range(op.block // k):
+                    e = at + j // stride * stride * k + j % stride
+                    words.append(sum((source[e + t * stride] >> first & (1 << bits) - 1) << t * bits for t in range(k)))
+        return words
 
     def run_cut(self, op, n):
         fields = op.args[0].w // op.w
@@ -927,7 +995,7 @@ class Execution:
 
     def pairs(self, op, table, n):
         """For each word the number of its class pair in the table."""
-        stream, start = self.stream, self.chunk.start
+        stream, start = self.stream, self.chunk.first.get(op, 0)
         rows = self.row_classes() if table.kr > 1 else None
         columns = stream.columns.classes(stream.kc) if table.kc > 1 else None
         for i in range(n):

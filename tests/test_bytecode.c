@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
 
+#include "common/deal.h"
 #include "common/bytecode.h"
 
 #define I(op_, width_, nargs_, ...) { .op = OP_##op_, .width = width_, .nargs = nargs_, __VA_ARGS__ }
@@ -42,7 +43,7 @@ static size_t smallest_program(const struct bc_opinfo *op, struct bc_instr *inst
 		instr[i] = (struct bc_instr)I(LIT_RAW, 8, 0);
 	*root = (struct bc_instr){ .op = op->code, .width = (uint8_t)(op->widths == WIDTHS_SUM ? 8 * n : op->widths == WIDTHS_CUT ? 4 : 8), .nargs = (uint8_t)n };
 	instr[1].width = op->widths == WIDTHS_MASK ? 1 : instr[1].width;
-	root->imm = op->code == OP_WEAVE ? 0x00010001 : op->code == OP_REPEAT || op->code == OP_GATE;
+	root->imm = op->code == OP_WEAVE ? 0x00010001 : op->code == OP_DEAL ? (1 | DEAL_FIELD(0, 8, 0, 1)) : op->code == OP_REPEAT || op->code == OP_GATE;
 	root->flags = op->code == OP_GATE ? BC_CLASSED : 0;
 	return n + 1;
 }
@@ -146,6 +147,59 @@ Test(bytecode, argument_widths)
 	BAD(I(LIT_RAW, 9, 0), I(CUT, 18, 1));
 }
 
+/* Blocks of 32 words of 5 bits: the highest of each, then the rest. */
+#define Q5 (32 | DEAL_FIELD(0, 1, 4, 1) | DEAL_FIELD(1, 4, 0, 16))
+
+Test(bytecode, deal_fields)
+{
+	static const uint64_t q5 = Q5;
+
+	GOOD(I(LIT_RAW, 5, 0), I(DEAL, 8, 1, .imm = q5));
+	BAD(I(LIT_RAW, 6, 0), I(DEAL, 8, 1, .imm = q5));                                                       /* a bit in no field */
+	BAD(I(LIT_RAW, 4, 0), I(DEAL, 8, 1, .imm = q5));                                                       /* a field beyond the word */
+	BAD(I(LIT_RAW, 5, 0), I(DEAL, 8, 1, .imm = q5 - 1));                                                   /* a block that is no groups */
+	BAD(I(LIT_RAW, 5, 0), I(DEAL, 8, 1, .imm = q5 - 32));                                                  /* no block */
+	BAD(I(LIT_RAW, 4, 0), I(DEAL, 8, 1, .imm = 32 | DEAL_FIELD(0, 4, 0, 16) | DEAL_FIELD(1, 1, 0, 1)));    /* a bit in two fields */
+	BAD(I(LIT_RAW, 4, 0), I(DEAL, 8, 1, .imm = 32 | DEAL_FIELD(1, 4, 0, 16)));                             /* a field behind none */
+	BAD(I(LIT_RAW, 4, 0), I(DEAL, 8, 1, .imm = 32 | 1u << 24 | DEAL_FIELD(1, 4, 0, 16)));                  /* a field without bits */
+	BAD(I(LIT_RAW, 3, 0), I(DEAL, 8, 1, .imm = 32 | DEAL_FIELD(0, 3, 0, 1)));                              /* bits that do not divide */
+	BAD(I(LIT_RAW, 17, 0), I(DEAL, 17, 1, .imm = 1 | DEAL_FIELD(0, 15, 0, 1)));
+	BAD(I(LIT_RAW, 1, 0), I(DEAL, 4, 1, .imm = 4 | DEAL_FIELD(0, 1, 0, 1)), I(DEAL, 8, 1, .imm = 2 | DEAL_FIELD(0, 4, 0, 1)));
+}
+
+/* Words on the way to a register, and the version that classes in records need. */
+Test(bytecode, words_of_a_path)
+{
+	const struct bc_instr instr[] = { I(LIT_RAW, 16, 0), I(CUT, 8, 1), I(LIT_RANS, 5, 0, .flags = BC_CLASSED),
+					  I(DEAL, 8, 1, .imm = 32 | DEAL_FIELD(0, 1, 4, 1) | DEAL_FIELD(1, 4, 0, 16)), I(WEAVE, 8, 2, .imm = 0x140002) };
+	const uint64_t want[] = { 10, 20, 320, 200, 220 };
+	struct bc_program program = { .ninstr = ARRAY_LEN(instr) };
+	uint64_t words = 0;
+
+	memcpy(program.instr, instr, sizeof(instr));
+	cr_assert_eq(program_link(&program, NULL), BRV_OK);
+	for (unsigned i = 0; i < ARRAY_LEN(instr); i++) {
+		cr_expect(program_path_words(&program, i, 220, &words));
+		cr_expect_eq(words, want[i], "register %u", i);
+		cr_expect_eq(program_in_step(&program, i), i == 4);
+	}
+	cr_expect(!program_path_words(&program, 2, 221, &words));
+	cr_expect_eq(program_since(&program), 2);
+	const struct bc_instr woven[] = { I(LIT_RAW, 8, 0), I(LIT_RANS, 8, 0, .flags = BC_CLASSED), I(WEAVE, 8, 2, .imm = 0x20001) };
+	program = (struct bc_program){ .ninstr = ARRAY_LEN(woven) };
+	memcpy(program.instr, woven, sizeof(woven));
+	cr_assert_eq(program_link(&program, NULL), BRV_OK);
+	cr_expect_eq(program_since(&program), 2);
+	program.instr[1].flags = 0;
+	cr_expect_eq(program_since(&program), 1);
+	/* What a scan or a count is made of has no place that follows. */
+	const struct bc_instr other[] = { I(LIT_RAW, 8, 0), I(LIT_RAW, 1, 0), I(SCATTER, 8, 2) };
+	program = (struct bc_program){ .ninstr = ARRAY_LEN(other) };
+	memcpy(program.instr, other, sizeof(other));
+	cr_assert_eq(program_link(&program, NULL), BRV_OK);
+	cr_expect(!program_path_words(&program, 0, 5, &words) && program_path_words(&program, 1, 5, &words) && words == 5);
+}
+
 Test(bytecode, weave_runs)
 {
 	GOOD(I(LIT_RAW, 8, 0), I(LIT_RAW, 8, 0), I(WEAVE, 8, 2, .imm = 0xffff0010));
@@ -175,7 +229,13 @@ Test(bytecode, flags)
 	BAD(I(LIT_RANS, 16, 0, .flags = BC_CLASSED), I(LIT_RAW, 8, 0), I(LOOKUP, 16, 2));
 	GOOD(I(LIT_RAW, 16, 0), I(LIT_RANS, 1, 0, .flags = BC_CLASSED), I(SCATTER, 16, 2));
 	BAD(I(LIT_RANS, 16, 0, .flags = BC_CLASSED), I(LIT_RAW, 1, 0), I(SCATTER, 16, 2));
-	BAD(I(LIT_RANS, 8, 0, .flags = BC_CLASSED), I(CUT, 4, 1));
+	/* Records keep each word at its place in a row; gates count words of the chunk itself. */
+	GOOD(I(LIT_RANS, 8, 0, .flags = BC_CLASSED), I(CUT, 4, 1));
+	GOOD(I(LIT_RAW, 8, 0), I(LIT_RANS, 8, 0, .flags = BC_CLASSED), I(WEAVE, 8, 2, .imm = 0x20001));
+	GOOD(I(LIT_RAW, 8, 0), I(LIT_RANS, 4, 0, .flags = BC_CLASSED), I(DEAL, 8, 1, .imm = 32 | DEAL_FIELD(0, 4, 0, 16)), I(WEAVE, 8, 2, .imm = 0x100002));
+	BAD(I(LIT_RAW, 8, 0), I(LIT_RAW, 8, 0), I(GATE, 8, 1, .imm = 1, .flags = BC_CLASSED), I(WEAVE, 8, 2, .imm = 0x20001));
+	BAD(I(LIT_RAW, 8, 0), I(LIT_RANS, 8, 0, .flags = BC_CLASSED), I(SCAN_ADD, 8, 1), I(WEAVE, 8, 2, .imm = 0x20001));
+	BAD(I(LIT_RANS, 8, 0, .flags = BC_CLASSED), I(CUT, 4, 1), I(LIT_RAW, 4, 0), I(CONCAT, 4, 2, .imm = 1));
 }
 
 Test(bytecode, carry)
@@ -238,6 +298,8 @@ Test(bytecode, words)
 	check_words(linked, ARRAY_LEN(linked), 0, BRV_OK, WORDS(0, 0, 0, 0, 0, 0));
 	check_words(linked, ARRAY_LEN(linked), 9, BRV_DAMAGED, NULL);   /* concat */
 	check_words(linked, ARRAY_LEN(linked), 41, BRV_DAMAGED, NULL);  /* repeat */
+	check_words(PROGRAM(I(LIT_RAW, 5, 0), I(DEAL, 8, 1, .imm = Q5)), 40, BRV_OK, WORDS(64, 40));
+	check_words(PROGRAM(I(LIT_RAW, 5, 0), I(DEAL, 8, 1, .imm = Q5)), 41, BRV_DAMAGED, NULL);
 	check_words(PROGRAM(I(LIT_RAW, 8, 0), I(SCAN_ADD, 8, 1)), 1, BRV_OK, WORDS(0, 1));
 	check_words(PROGRAM(I(LIT_RAW, 8, 0), I(SCAN_ADD, 8, 1)), 7, BRV_OK, WORDS(6, 7));
 	check_words(PROGRAM(I(LIT_RAW, 8, 0), I(LIT_RAW, 8, 0), I(WEAVE, 8, 2, .imm = 0x00100002)), 36, BRV_OK, WORDS(4, 32, 36));
@@ -314,6 +376,7 @@ Test(bytecode, program_text)
 	check_text("concat(lit.raw:8, repeat(merge(lit.raw:4, lit.rans:4 carry r1), 3), 10)", linked, ARRAY_LEN(linked));
 	check_text("const:16(0)", PROGRAM(I(CONST, 16, 0)));
 	check_text("const:64(0xffffffffffffffff)", PROGRAM(I(CONST, 64, 0, .imm = UINT64_MAX)));
+	check_text("deal(lit.raw:5, 32 1@4/1 4@0/16)", PROGRAM(I(LIT_RAW, 5, 0), I(DEAL, 8, 1, .imm = Q5)));
 	check_text("gate(lit.wide:8, 0b101)", PROGRAM(I(LIT_WIDE, 8, 0), I(GATE, 8, 1, .imm = 5, .flags = BC_CLASSED)));
 	check_text("lit.rans:8 classed", PROGRAM(I(LIT_RANS, 8, 0, .flags = BC_CLASSED)));
 	check_text("weave(lit.raw:8, lit.pack:8, 2 16)", PROGRAM(I(LIT_RAW, 8, 0), I(LIT_PACK, 8, 0), I(WEAVE, 8, 2, .imm = 0x00100002)));

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "common/archive.h"
+#include "common/deal.h"
 #include "kernels/kernel.h"
 #include "runtime/exec.h"
 #include "synth/train.h"
@@ -40,12 +41,16 @@ static void add_operands(struct enumeration *e, const struct bc_opinfo *op, unsi
 	const uint64_t mask = mask_bits(width);
 	const uint64_t word[] = { 0, 1, mask, mask + 1 }, split[] = { 0, 1, 3, 131 }, times[] = { 0, 1, 2, 130 }, turn[] = { 1, width - 1, width };
 	const uint64_t runs[] = { 0x10001, 0x20001, 0x10000, 0xffffffff, 0x100010001 }, set[] = { 1, 2, 3, 256 };
+	/* Whole words; a bit and the rest, side by side and apart; three fields; none, an overlap, a gap, a block that is not whole. */
+	const uint64_t fields[] = { 1 | DEAL_FIELD(0, width & 15, 0, 1), 8 | DEAL_FIELD(0, 1, 0, 1), 65 | DEAL_FIELD(0, 1, 0, 1), 32 | DEAL_FIELD(0, 1, 7, 1) | DEAL_FIELD(1, 7, 0, 1),
+				    32 | DEAL_FIELD(0, 8, 0, 1) | DEAL_FIELD(1, 1, 8, 2), 64 | DEAL_FIELD(0, 8, 8, 8) | DEAL_FIELD(1, 4, 4, 16) | DEAL_FIELD(2, 4, 0, 32),
+				    0, 8, 8 | DEAL_FIELD(0, 1, 0, 1) | DEAL_FIELD(1, 1, 0, 1), 8 | DEAL_FIELD(0, 4, 0, 1) | DEAL_FIELD(1, 4, 5, 1), 9 | DEAL_FIELD(0, 1, 0, 1) };
 	const uint64_t block[] = { 0, 1, 3, UINT64_MAX };
 	const struct { enum bc_op op; const uint64_t *imm; size_t count; } operands[] = {
 		{ OP_CONST, word, ARRAY_LEN(word) }, { OP_MAP_XOR, word, ARRAY_LEN(word) }, { OP_MAP_ADD, word, ARRAY_LEN(word) },
 		{ OP_CONCAT, split, ARRAY_LEN(split) }, { OP_REPEAT, times, ARRAY_LEN(times) }, { OP_MAP_ROT, turn, ARRAY_LEN(turn) },
 		{ OP_WEAVE, runs, ARRAY_LEN(runs) }, { OP_GATE, set, ARRAY_LEN(set) }, { OP_LOOKUP, block, ARRAY_LEN(block) },
-		{ OP_SCATTER, word, ARRAY_LEN(word) },
+		{ OP_SCATTER, word, ARRAY_LEN(word) }, { OP_DEAL, fields, ARRAY_LEN(fields) },
 	};
 	for (size_t k = 0; k < ARRAY_LEN(operands); k++)
 		for (size_t i = 0; operands[k].op == (enum bc_op)op->code && i < operands[k].count; i++)

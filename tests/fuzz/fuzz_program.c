@@ -4,11 +4,14 @@
  * that obeys the type rule, and tests/forge.h makes an archive around it; what follows are changes of the finished archive, three
  * bytes each. Without a change the archive has to decode to what the model says. The mutator keeps the two parts apart.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/deal.h"
 #include "runtime/object.h"
 #include "tests/forge.h"
 #include "tests/fuzz/fuzz_input.h"
 
 enum { DECISIONS_NBYTES = 96, CHANGE_NBYTES = 3, MAX_CHANGES = 8, MAX_DEPTH = 5, MAX_WORDS = 1500, MEMORY_LIMIT = 64 << 20 };
+/* What an instruction's words have to do with the chunk's: nothing, a place in a row, word for word the same place. */
+enum { IN_RECORDS = 1, IN_STEP };
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t nbytes, size_t max_nbytes);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t nbytes, size_t max_nbytes, unsigned seed);
@@ -32,7 +35,7 @@ static void add(struct making *m, enum bc_op op, unsigned width, unsigned nargs,
 }
 
 /* Gives the last instruction the flags that are possible and wanted. in_step: its words are those of the chunk. */
-static void add_flags(struct making *m, bool in_step)
+static void add_flags(struct making *m, unsigned in_step)
 {
 	const unsigned wanted = fuzz_u8(m->in);
 
@@ -49,7 +52,7 @@ static void add_flags(struct making *m, bool in_step)
 		}
 }
 
-static void add_literal(struct making *m, unsigned width, bool in_step)
+static void add_literal(struct making *m, unsigned width, unsigned in_step)
 {
 	switch (fuzz_below(m->in, 8)) {
 	case 0:
@@ -66,9 +69,9 @@ static void add_literal(struct making *m, unsigned width, bool in_step)
 }
 
 /* n: words that the chunk's register has, 0: not known (below a gate). Depth is bounded by MAX_DEPTH. */
-static void add_any(struct making *m, unsigned width, uint64_t n, bool in_step, unsigned depth);
+static void add_any(struct making *m, unsigned width, uint64_t n, unsigned in_step, unsigned depth);
 
-static void add_merge(struct making *m, unsigned width, uint64_t n, bool in_step, unsigned depth)
+static void add_merge(struct making *m, unsigned width, uint64_t n, unsigned in_step, unsigned depth)
 {
 	static const uint8_t usual[] = { 8, 7, 6, 2, 1, 16, 24, 23, 3 };
 	unsigned nargs = 1, left = width;
@@ -86,7 +89,7 @@ static void add_merge(struct making *m, unsigned width, uint64_t n, bool in_step
 	add(m, OP_MERGE, width, nargs, 0);
 }
 
-static void add_weave(struct making *m, unsigned width, uint64_t n, unsigned depth)
+static void add_weave(struct making *m, unsigned width, uint64_t n, unsigned in_step, unsigned depth)
 {
 	const unsigned nargs = 2 + fuzz_below(m->in, 3);
 	uint64_t runs = 0, period = 0, run[4];
@@ -96,31 +99,50 @@ static void add_weave(struct making *m, unsigned width, uint64_t n, unsigned dep
 		runs |= run[k] << 16 * k, period += run[k];
 	}
 	for (unsigned k = 0; k < nargs; k++)
-		add_any(m, width, n / period * run[k], false, depth + 1);
+		add_any(m, width, n / period * run[k], in_step ? IN_RECORDS : 0, depth + 1);
 	add(m, OP_WEAVE, width, nargs, runs);
 }
 
-/* A lookup, a scatter or a cut. Words that a chunk says the number of are not known here. */
-static void add_chosen(struct making *m, unsigned width, uint64_t n, bool in_step, unsigned depth)
+/* One field, or one with a bit of each word in a field of its own before it. */
+static void add_deal(struct making *m, unsigned width, uint64_t n, unsigned in_step, unsigned depth)
 {
-	const unsigned choice = fuzz_below(m->in, 3), more = fuzz_u8(m->in);
+	const unsigned choice = fuzz_u8(m->in), bits = width % 8 == 0 ? 1u << choice % 4 : 1, each = width / bits, stride = 1 + (choice >> 2) % 8;
+	const bool two = choice & 32;
+	const unsigned block = stride * each * (two ? width : 1);
+	const uint64_t imm = two ? block | DEAL_FIELD(0, 1, bits, 1) | DEAL_FIELD(1, bits, 0, stride) : block | DEAL_FIELD(0, bits, 0, stride);
+	struct deal deal;
+
+	if (!deal_parse(imm, width, bits + two, &deal)) {
+		add_literal(m, width, in_step);
+		return;
+	}
+	add_any(m, bits + two, n / deal.nwords * deal.block, in_step ? IN_RECORDS : 0, depth + 1);
+	add(m, OP_DEAL, width, 1, imm);
+}
+
+/* A lookup, a scatter, a cut or a deal. Words that a chunk says the number of are not known here. */
+static void add_chosen(struct making *m, unsigned width, uint64_t n, unsigned in_step, unsigned depth)
+{
+	const unsigned choice = fuzz_below(m->in, 4), more = fuzz_u8(m->in);
 
 	if (choice == 0) {
 		add_any(m, width, 0, false, depth + 1);
 		add_any(m, 1 + more % 6, n, in_step, depth + 1);
 		add(m, OP_LOOKUP, width, 2, more & 64 ? 16 + fuzz_u8(m->in) : 0);
+	} else if (choice == 3 && width <= 32) {
+		add_deal(m, width, n, in_step, depth);
 	} else if (choice == 1 || width > 32) {
 		add_any(m, width, 0, false, depth + 1);
 		add_any(m, 1, n, in_step, depth + 1);
 		add(m, OP_SCATTER, width, 2, more & 64 ? fuzz_u64(m->in) & mask_bits(width) : 0);
 	} else {
 		const unsigned fields = 2 + more % (64 / width - 1);
-		add_any(m, width * fields, ceil_div(n, fields), false, depth + 1);
+		add_any(m, width * fields, ceil_div(n, fields), in_step ? IN_RECORDS : 0, depth + 1);
 		add(m, OP_CUT, width, 1, 0);
 	}
 }
 
-static void add_any(struct making *m, unsigned width, uint64_t n, bool in_step, unsigned depth)
+static void add_any(struct making *m, unsigned width, uint64_t n, unsigned in_step, unsigned depth)
 {
 	const unsigned choice = fuzz_below(m->in, depth < MAX_DEPTH ? 16 : 1);
 	uint64_t imm = 0;
@@ -163,9 +185,9 @@ static void add_any(struct making *m, unsigned width, uint64_t n, bool in_step, 
 		add_any(m, width, n / imm, false, depth + 1);
 		add(m, OP_REPEAT, width, 1, imm);
 		return;
-	case 13: add_weave(m, width, n, depth); return;
+	case 13: add_weave(m, width, n, in_step, depth); return;
 	case 14:
-		if (!in_step || !m->kr)
+		if (in_step != IN_STEP || !m->kr)
 			break;
 		imm = 1 + fuzz_below(m->in, (1u << m->kr) - 1);
 		add_any(m, width, 0, false, depth + 1);
@@ -220,7 +242,7 @@ static bool make_archive(struct fuzz_input *in, struct buffer *archive, struct b
 	tensor.ref_stream = f.hm->nstreams, tensor.ref_first = fuzz_below(in, 6);
 	const unsigned coded_sections = fuzz_u8(in);
 
-	add_any(&m, m.root_width, tensor.chunk ? tensor.chunk : tensor.nwords, true, 0);
+	add_any(&m, m.root_width, tensor.chunk ? tensor.chunk : tensor.nwords, IN_STEP, 0);
 	tensor.program[0] = (struct forge_program){ m.ninstr, m.instr };
 	const bool good = !m.full && forge_tensor(&f, &first) && forge_tensor(&f, &tensor);
 	if (good) {

@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "common/archive.h"
+#include "common/deal.h"
 #include "tests/forge.h"
 
 enum { MAX_NBYTES = 8192, MAX_TENSORS = 4 };
@@ -18,6 +19,9 @@ enum { MAX_NBYTES = 8192, MAX_TENSORS = 4 };
 #define I(op_, width_, nargs_, ...) { .op = OP_##op_, .width = width_, .nargs = nargs_, __VA_ARGS__ }
 #define P(...) { FORGE_PROGRAM(__VA_ARGS__) }
 #define RUNS(a, b, c, d) ((uint64_t)(a) | (uint64_t)(b) << 16 | (uint64_t)(c) << 32 | (uint64_t)(d) << 48)
+
+#define Q5 (32 | DEAL_FIELD(0, 1, 4, 1) | DEAL_FIELD(1, 4, 0, 16))
+#define Q6 (256 | DEAL_FIELD(0, 4, 0, 64) | DEAL_FIELD(1, 2, 4, 32))
 
 struct golden {
 	const char *name;
@@ -201,6 +205,19 @@ static const struct golden cases[] = {
 			     T("u", "U16", 60, P(I(LIT_RAW, 60, 0), I(CUT, 15, 1), I(LIT_RAW, 2, 0), I(CUT, 1, 1), I(MERGE, 16, 2))),
 			     T("v", "U16", 64, P(I(LIT_HUFF, 8, 0), I(CUT, 2, 1), I(LIT_RAW, 64, 0), I(CUT, 8, 1), I(LIT_RAW, 6, 0), I(MERGE, 16, 3))) } },
 	{ "cut-part", .tensor = { T("t", "U8", 9, P(I(LIT_RAW, 7, 0), I(CONST, 4, 0), I(CUT, 1, 1), I(MERGE, 8, 2))) } },
+	/* Records. */
+	{ "deal", .tensor = { T("t", "U8", 220, P(I(LIT_RAW, 16, 0), I(CUT, 8, 1), I(LIT_RANS, 5, 0), I(DEAL, 8, 1, .imm = Q5), I(WEAVE, 8, 2, .imm = RUNS(2, 20, 0, 0))),
+				.log2_nb = 5, .symbols = 28),
+			      T("u", "U8", 420, P(I(LIT_WIDE, 6, 0), I(DEAL, 8, 1, .imm = Q6), I(LIT_RAW, 8, 0), I(LIT_RAW, 16, 0), I(CUT, 8, 1), I(WEAVE, 8, 3, .imm = RUNS(192, 16, 2, 0))),
+				.chunk = 210, .symbols = 60),
+			      T("v", "I32", 40, P(I(LIT_HUFF, 4, 0), I(DEAL, 32, 1, .imm = 8 | DEAL_FIELD(0, 4, 0, 1))), .symbols = 15),
+			      T("w", "U16", 63, P(I(LIT_RAW, 7, 0), I(DEAL, 16, 1, .imm = 48 | DEAL_FIELD(0, 1, 2, 3) | DEAL_FIELD(1, 4, 3, 4) | DEAL_FIELD(2, 2, 0, 1)), I(MAP_ADD, 16, 1, .imm = 77))) } },
+	{ "classes-in-records", .rows = 11, .kr = 3, .columns = 96, .kc = 4,
+	  .tensor = { T("t", "U8", 726, P(I(LIT_RAW, 8, 0), I(LIT_RANS, 5, 0, .flags = BC_CLASSED), I(DEAL, 8, 1, .imm = Q5), I(WEAVE, 8, 2, .imm = RUNS(2, 20, 0, 0))),
+			.chunk = 264, .log2_nb = 5, .symbols = 28, .geometry = 96, .rows = 1, .columns = 2),
+		      T("u", "U8", 1122, P(I(LIT_RAW, 16, 0), I(CUT, 8, 1), I(LIT_WIDE, 8, 0, .flags = BC_CLASSED), I(WEAVE, 8, 2, .imm = RUNS(2, 32, 0, 0))),
+			.chunk = 340, .symbols = 90, .geometry = 96, .rows = 1, .columns = 2),
+		      T("v", "U8", 1000, P(I(LIT_WIDE, 16, 0, .flags = BC_CLASSED), I(CUT, 8, 1)), .chunk = 300, .geometry = 96, .columns = 2, .symbols = 9) } },
 	/* The archive. */
 	{ "sections-coded", .coded_sections = true,
 	  .tensor = { T("t", "U8", 300, P(I(LIT_HUFF, 8, 0)), .chunk = 100), T("u", "U8", 10, P(I(CONST, 8, 0))) } },
