@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
+#include "common/deal.h"
 #include "synth/invert.h"
 #include "synth/productions.h"
 #include "synth/same.h"
@@ -49,6 +50,9 @@ static size_t arena_nbytes(const struct bc_program *program, size_t n)
 {
 	size_t nbytes = 0;
 
+	for (unsigned i = 0; i < program->ninstr; i++)
+		if (program->instr[i].op == OP_DEAL)
+			n *= deal_most_words(program->instr[i].width, program->instr[i - 1].width);
 	for (unsigned i = 0; i < program->ninstr; i++)
 		nbytes += register_nbytes(n, program->instr[i].width);
 	return nbytes;
@@ -96,8 +100,9 @@ static bool decompose(struct job *job, struct encoder *encoder, const void *word
 			continue;
 		}
 		for (unsigned k = 0; k < instr->nargs; k++) {
+			const size_t most = target.n * (instr->op == OP_DEAL ? deal_most_words(instr->width, program->instr[arg[k]].width) : 1);
 			out[k] = (struct words_out){ .ptr = is_wanted(job, instr, arg[k]) ? free_at : NULL, .width = program->instr[arg[k]].width };
-			free_at += out[k].ptr ? register_nbytes(target.n, out[k].width) : 0;
+			free_at += out[k].ptr ? register_nbytes(most, out[k].width) : 0;
 		}
 		if (job->rotate[i] ? !invert_rotated_merge(target, job->rotate[i], out, instr->nargs) :
 				     !invert(instr->op, instr->imm, target, &rows, out, instr->nargs))
@@ -133,6 +138,16 @@ static void put_pack_item(const struct kn_set *set, struct buffer *buffer, const
 	put_packed(set, buffer, words, n, width, low, bits);
 }
 
+/* Where the words of a CLASSED instruction in this chunk stand among its words in all chunks. */
+static uint64_t classed_first(const struct job *job, unsigned i)
+{
+	uint64_t each = 0;
+
+	if (!job->first || !program_path_words(&job->variant->program, i, job->stream->chunk_words, &each))
+		return 0;
+	return job->first / job->stream->chunk_words * each;
+}
+
 /* The last nbytes bytes of the packed words of a register. */
 static void carry_bytes(const struct job *job, unsigned reg, size_t nbytes, uint8_t *out)
 {
@@ -162,7 +177,7 @@ static bool put_table_item(struct encoder *encoder, const struct job *job, unsig
 		const struct kn_enc_args args = {
 			.dst = dst + 4, .src = job->at[i], .n = job->n[i], .table = job->stream->table[job->variant->table[i]],
 			.row_class = classed ? c->row : NULL, .col_class = classed ? c->col : NULL, .row_words = classed ? c->row_words : 0,
-			.first = job->first, .carry = instr->flags & BC_CARRY ? carry : NULL, .scratch = encoder->scratch,
+			.first = classed ? classed_first(job, i) : job->first, .carry = instr->flags & BC_CARRY ? carry : NULL, .scratch = encoder->scratch,
 		};
 		nbytes = set->enc[bc_opinfo(instr->op)->table](&args);
 		store_u32(dst, (uint32_t)nbytes);
@@ -318,7 +333,8 @@ static enum brv_status count_symbols(struct coded_stream *stream, const uint8_t 
 			if (bc_opinfo(v->program.instr[i].op)->table == TABLE_NONE)
 				continue;
 			const struct expr_node *node = node_of(stream, i);
-			classes_count(&stream->classes, node->rows, node->cols, job.at[i], node->width, job.n[i], first, counts[v->table[i]]);
+			classes_count(&stream->classes, node->rows, node->cols, job.at[i], node->width, job.n[i],
+				      node->rows || node->cols ? classed_first(&job, i) : first, counts[v->table[i]]);
 		}
 	}
 	encoder_free(&encoder);

@@ -25,7 +25,7 @@ static uint32_t *count(const struct targets *targets, const struct target *t, bo
 	const uint8_t *at = t->words;
 
 	for (unsigned s = 0; counts && s < targets->nsegments; at += t->n[s] * size, s++)
-		classes_count(c, rows, cols, at, t->width, t->n[s], targets->first[s], counts);
+		classes_count(c, rows, cols, at, t->width, t->n[s], rows || cols ? target_first(targets, t, s) : 0, counts);
 	return counts;
 }
 
@@ -46,6 +46,17 @@ static double entropy_bits(const uint32_t *counts, unsigned width, size_t pairs,
 	return bits;
 }
 
+/* Words of the tensor's for each of the sample's. A scan has one less than what it makes for each chunk, and for each piece of the sample, which may be far more. */
+static double scale_of(const struct targets *targets, const struct target *t)
+{
+	double words = (double)t->total * targets->scale;
+
+	for (const struct target *at = t; at != targets->target[0]; at = targets->target[at->parent])
+		if (bc_opinfo(at->op)->words == WORDS_LESS1)
+			words += targets->nsegments * targets->scale - (double)targets->nchunks;
+	return t->total ? words / (double)t->total : targets->scale;
+}
+
 static double pack_nbytes(const struct targets *targets, const struct target *t)
 {
 	uint64_t low, high;
@@ -54,7 +65,7 @@ static double pack_nbytes(const struct targets *targets, const struct target *t)
 	unsigned bits = high == low ? 0 : 64 - (unsigned)__builtin_clzll(high - low);
 	if (bits >= t->width)
 		return HUGE_VAL;
-	return (double)t->total * targets->scale * bits / 8 + (double)targets->nchunks * (5 + (t->width + 7) / 8);
+	return (double)t->total * scale_of(targets, t) * bits / 8 + (double)targets->nchunks * (5 + (t->width + 7) / 8);
 }
 
 /* Keeps literal[] sorted by cost, first come first on ties. */
@@ -114,7 +125,7 @@ static bool make_view(const struct targets *targets, const struct target *t, str
 
 	if (views->done[v])
 		return true;
-	if (v == 0 && c && t->positional && all_kr * all_kc * symbols <= MANY_COUNTS)
+	if (v == 0 && c && t->classed && all_kr * all_kc * symbols <= MANY_COUNTS)
 		views->counts[2] = count(targets, t, true, true);
 	if (!*counts)
 		*counts = v < 2 && views->counts[2] ? add_up(views->counts[2], kr, all_kr / kr * all_kc, symbols) : count(targets, t, v > 0, v > 1);
@@ -158,7 +169,7 @@ static double table_literal_nbytes(const struct targets *targets, const struct t
 	double body_nbytes = 0;
 	const double bits = table_bits(targets, node, views, &body_nbytes);
 
-	return bits / 8 * targets->scale + body_nbytes + 3 + (double)targets->nchunks * item_overhead_nbytes(table_kind(node->op), t->positional);
+	return bits / 8 * scale_of(targets, t) + body_nbytes + 3 + (double)targets->nchunks * item_overhead_nbytes(table_kind(node->op), t->positional);
 }
 
 static struct literal literal_for(unsigned production, unsigned index, const struct target *t)
@@ -173,7 +184,7 @@ static struct literal literal_for(unsigned production, unsigned index, const str
 static bool judge_tables(struct targets *targets, unsigned index, const struct cost_model *model, struct views *views)
 {
 	struct target *t = targets->target[index];
-	const double words = (double)t->total * targets->scale;
+	const double words = (double)t->total * scale_of(targets, t);
 	const unsigned kc = targets->classes ? targets->classes->kc : 1;
 	struct hope hope[TARGET_MAX_LITERALS];
 	double best[2] = { HUGE_VAL, HUGE_VAL }; /* without classes, with */
@@ -194,7 +205,7 @@ static bool judge_tables(struct targets *targets, unsigned index, const struct c
 		if (!make_view(targets, t, views, v))
 			return false;
 		const struct literal l = literal_for(i, index, t);
-		const double cost = views->bits[v] / 8 * targets->scale + views->optimism[v] + model->lambda * words * cost_cycles(model, &l.node, kc) +
+		const double cost = views->bits[v] / 8 * scale_of(targets, t) + views->optimism[v] + model->lambda * words * cost_cycles(model, &l.node, kc) +
 				    (double)targets->nchunks * item_overhead_nbytes(table_kind(p->op), t->positional);
 		unsigned at = count++;
 		for (; at && hope[at - 1].cost > cost; at--)
@@ -227,7 +238,7 @@ bool literals_judge(struct targets *targets, unsigned index, const struct cost_m
 	if (!targets_get(targets, index))
 		return false;
 	const struct words all = { t->words, t->total, t->width };
-	const double words = (double)t->total * targets->scale;
+	const double words = (double)t->total * scale_of(targets, t);
 	const bool constant = t->total == 0 || words_constant(all);
 
 	if (t->width <= 16 && !constant) {

@@ -41,6 +41,8 @@ const struct production productions[] = {
 	LITERAL("alias128.rows", OP_LIT_ALIAS, .log2_nb = 7, .rows = true),
 	LITERAL("alias256", OP_LIT_ALIAS, .log2_nb = 8),
 	LITERAL("alias256.rows", OP_LIT_ALIAS, .log2_nb = 8, .rows = true),
+	/* Scales of records, two bytes each. */
+	{ .name = "cut 16", .op = OP_CUT, .width = 8, .field = { 16 } },
 	/* Floating point: exponent above, sign rotated below it, as BF16 and FP32 have it; then the joint symbols. */
 	SPLIT("bf16 exponent", 16, 1, 8, 8),
 	SPLIT("bf16 exponent+1", 16, 1, 7, 9),
@@ -72,7 +74,7 @@ const struct production productions[] = {
 	SPLIT("bytes", 24, 0, 8, 8, 8),
 	SPLIT("byte+15", 23, 0, 15, 8),
 	SPLIT("low 13", 23, 0, 13, 10),
-	{ .name = "weave", .op = OP_WEAVE },
+	{ .name = "weave", .op = OP_WEAVE, .start = true },
 	{ .name = "scan.add", .op = OP_SCAN_ADD },
 	{ .name = "scan.xor", .op = OP_SCAN_XOR },
 	{ .name = "zigzag", .op = OP_MAP_ZIGZAG },
@@ -102,6 +104,8 @@ const struct production productions[] = {
 	/* Masks, by groups. */
 	{ .name = "cut 4", .op = OP_CUT, .width = 1, .field = { 4 } },
 	{ .name = "cut 8", .op = OP_CUT, .width = 1, .field = { 8 } },
+	/* Weights of records. */
+	{ .name = "deal", .op = OP_DEAL, .start = true },
 };
 const unsigned nproductions = ARRAY_LEN(productions);
 static_assert(ARRAY_LEN(productions) <= PRIOR_MAX_PRODUCTIONS, "a prior has room for all");
@@ -113,12 +117,13 @@ bool production_fits(const struct production *p, const struct target *target, un
 	if (target->width > info->max_width || (p->width && p->width != target->width))
 		return false;
 	if (p->literal)
-		return !(p->rows || p->cols) || target->positional;
+		return !(p->rows || p->cols) || target->classed;
 	if (depth >= max_depth || p->start)
 		return false;
 	switch (p->op) {
-	case OP_CUT: return target->op == OP_SCATTER && target->slot == 1;
-	case OP_REPEAT: case OP_CONCAT: case OP_WEAVE: return !target->varies;
+	case OP_CUT: return p->width == 1 ? target->op == OP_SCATTER && target->slot == 1 :
+					    target_is_scales(target);
+	case OP_REPEAT: case OP_CONCAT: return !target->varies;
 	/* Two maps of a kind in a row are one, or none. */
 	case OP_MAP_ZIGZAG: case OP_MAP_GRAY: case OP_MAP_XOR: case OP_MAP_ADD:
 		return target->op != p->op && target->width > 1;
@@ -180,56 +185,6 @@ static bool concat_point(const struct targets *targets, const struct target *t, 
 	if (head == t->total || MAX(head, tail) < WORTH)
 		return false;
 	*imm = head >= tail ? head : t->total - tail;
-	return true;
-}
-
-/* weave: records as quantised blocks have them: sizes and the bytes that belong together. */
-static const struct { uint8_t period, run[4]; } records[] = {
-	{ 18, { 1, 1, 16 } }, { 20, { 2, 2, 16 } }, { 22, { 1, 1, 4, 16 } }, { 24, { 2, 2, 4, 16 } }, { 34, { 1, 1, 32 } },
-	{ 84, { 16, 64, 4 } }, { 110, { 32, 64, 12, 2 } }, { 144, { 2, 2, 12, 128 } }, { 176, { 4, 12, 32, 128 } },
-	{ 210, { 128, 64, 16, 2 } },
-};
-
-/* Bits of ideal codes for every run of a record type, each run with a code of its own. */
-static double record_bits(const uint8_t *bytes, size_t n, unsigned period, const uint8_t run[4])
-{
-	double bits = 0;
-
-	for (unsigned k = 0, at = 0; k < 4 && run[k]; at += run[k], k++) {
-		uint32_t counts[256] = { 0 };
-		const size_t records_seen = n / period;
-		for (size_t i = 0; i < records_seen; i++)
-			for (unsigned j = 0; j < run[k]; j++)
-				counts[bytes[i * period + at + j]]++;
-		bits += ideal_bits(counts, 256, (double)(records_seen * run[k]));
-	}
-	return bits;
-}
-
-/* The record type that divides the bytes best, if that saves a 256th of what one code for all bytes would take. */
-static bool weave_runs(const struct targets *targets, const struct target *t, uint64_t *imm, unsigned *nargs)
-{
-	enum { LOOK = 65536 };
-	static const uint8_t none[4] = { 1 };
-	const size_t n = MIN(t->total, (size_t)LOOK);
-	int found = -1;
-
-	if (t->width != 8 || n < 4096 || t->op == OP_WEAVE)
-		return false;
-	double best = record_bits(t->words, n, 1, none) / (double)n * (1 - 1 / 256.);
-	for (unsigned r = 0; r < ARRAY_LEN(records); r++) {
-		bool whole = true;
-		for (unsigned s = 0; s < targets->nsegments; s++)
-			whole &= t->n[s] % records[r].period == 0;
-		const double bits = whole ? record_bits(t->words, n, records[r].period, records[r].run) / (double)(n - n % records[r].period) : best;
-		if (bits < best)
-			best = bits, found = (int)r;
-	}
-	if (found < 0)
-		return false;
-	*imm = 0, *nargs = 0;
-	for (unsigned k = 0; k < 4 && records[found].run[k]; k++)
-		*imm |= (uint64_t)records[found].run[k] << (16 * k), ++*nargs;
 	return true;
 }
 
@@ -302,10 +257,46 @@ static uint8_t start_choice(enum bc_op op, unsigned width)
 	return (uint8_t)p;
 }
 
+bool production_halves(struct targets *targets, struct expr *expr)
+{
+	static const uint8_t whole = 16, bytes[2] = { 8, 8 };
+	unsigned cut = 0, merge = 0;
+
+	while (cut < nproductions && !(productions[cut].op == OP_CUT && productions[cut].width == 8))
+		cut++;
+	while (merge < nproductions && strcmp(productions[merge].name, "bytes"))
+		merge++;
+	expr->node[0].choice = (uint8_t)cut;
+	if (!fill(targets, expr, 0, OP_CUT, 0, 1, &whole))
+		return false;
+	const unsigned at = expr->node[0].arg[0];
+	expr->node[at].choice = (uint8_t)merge;
+	return fill(targets, expr, at, OP_MERGE, 0, 2, bytes);
+}
+
+/* The root filled with records, their weights dealt if the start says so. */
+static bool start_records(const struct start *start, struct targets *targets, struct expr *expr)
+{
+	static const uint8_t widths[RECORD_RUNS] = { 8, 8, 8, 8 };
+	const struct record_type *record = start->record;
+	unsigned nargs;
+	const uint64_t runs = record_runs(record, &nargs);
+
+	expr->node[0].choice = start_choice(OP_WEAVE, 8);
+	if (!fill(targets, expr, 0, OP_WEAVE, runs, nargs, widths))
+		return false;
+	const unsigned at = expr->node[0].arg[record->slot];
+	if (start->dealt)
+		expr->node[at].choice = start_choice(OP_DEAL, 8);
+	return !start->dealt || fill(targets, expr, at, OP_DEAL, record->deal, 1, &record->bits);
+}
+
 bool production_start(const struct start *start, struct targets *targets, struct expr *expr)
 {
 	unsigned at = 0, width = expr->node[0].width;
 
+	if (start->op == OP_WEAVE)
+		return start_records(start, targets, expr);
 	if (start->sign_apart) {
 		const uint8_t field[2] = { (uint8_t)(width - 1), 1 };
 		expr->node[0].choice = start_choice(OP_MERGE, width);
@@ -342,8 +333,6 @@ bool production_apply(unsigned index, struct targets *targets, struct expr *expr
 			ok = repeat_count(targets, t, &imm);
 		else if (ok && p->op == OP_CONCAT)
 			ok = concat_point(targets, t, &imm), nargs = 2;
-		else if (ok && p->op == OP_WEAVE)
-			ok = weave_runs(targets, t, &imm, &nargs);
 		else if (ok && (p->op == OP_MAP_XOR || p->op == OP_MAP_ADD)) {
 			imm = get_word(t->words, word_nbytes(width), 0);
 			ok = imm != 0;

@@ -7,6 +7,7 @@
 #define SYNTH_PRODUCTIONS_H
 
 #include "synth/cost.h"
+#include "synth/records.h"
 #include "synth/targets.h"
 #include "synth/train.h"
 
@@ -26,9 +27,12 @@ struct production {
 	bool start;                     /* only where a start asks for it */
 };
 
-/* What fills the root before a search begins, for streams that look like it: a lookup or a scatter, below a merge that takes the sign away or not. */
+/* What fills the root before a search begins, for streams that look like it: a lookup or a scatter, below a merge that takes the sign away or not; or
+ * a weave of records, with a deal below it or not. */
 struct start {
 	uint8_t op;
+	bool dealt;
+	const struct record_type *record; /* of a weave */
 	bool sign_apart;
 	uint8_t bits;                   /* of a lookup's index */
 	uint64_t imm;
@@ -46,6 +50,12 @@ bool production_apply(unsigned p, struct targets *targets, struct expr *expr, un
 
 /* Fills node 0, the only one, a hole, as a start says. False if it cannot be. */
 bool production_start(const struct start *start, struct targets *targets, struct expr *expr);
+
+/* Whether a target is scales of records, two bytes each. */
+static inline bool target_is_scales(const struct target *t) { return t->op == OP_WEAVE && (t->imm >> 16 * t->slot & 0xffff) == 2; }
+
+/* Fills node 0, a hole of such a target, with words of two bytes, and these with their bytes: two holes. False if there is no room. */
+bool production_halves(struct targets *targets, struct expr *expr);
 
 /* Fills target->literal[]: what each literal would cost over the whole tensor. False if memory is short or the target is not exact. */
 bool literals_judge(struct targets *targets, unsigned index, const struct cost_model *model);

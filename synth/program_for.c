@@ -8,22 +8,10 @@
 
 enum { TINY_NBYTES = 32, CLASS_MIN_WORDS = 16384, CLASS_MIN_ROW = 4 };
 
-/* The record size of quantised blocks that a U8 tensor's rows are made of, as far as their length tells; else 1. */
-static unsigned record_words(const struct source *source)
-{
-	static const uint8_t record[] = { 210, 144, 176, 84, 34, 22, 110, 24, 20, 18 };
-
-	if (source->dtype == dtype_by_name("U8", 2)->code && source->rows)
-		for (unsigned i = 0; i < sizeof(record); i++)
-			if (source->row_words % record[i] == 0)
-				return record[i];
-	return 1;
-}
-
 /* What chunks, and pieces of a sample, are whole multiples of: records, or blocks of few distinct words; 1 where the longest chunk holds none. */
 static uint64_t unit_words(const struct source *source, uint64_t longest)
 {
-	const uint64_t unit = MAX(source->block, (uint64_t)record_words(source));
+	const uint64_t unit = MAX(source->block, source->record ? source->record->period : (uint64_t)1);
 	return unit <= longest ? unit : 1;
 }
 
@@ -50,7 +38,7 @@ static bool take_sample(const struct synth_plan *plan, const struct source *sour
 	const bool whole = source->nwords <= plan->sample_words && nchunks <= TARGET_MAX_SEGMENTS;
 	const unsigned pieces = whole ? (unsigned)nchunks : source->few ? whole_pieces(plan, nchunks, chunk_words) : TARGET_MAX_SEGMENTS;
 	const uint64_t piece = MAX(plan->sample_words / TARGET_MAX_SEGMENTS, unit), step = unit > 1 ? unit : KN_GROUP;
-	size_t first[TARGET_MAX_SEGMENTS], n[TARGET_MAX_SEGMENTS], total = 0;
+	size_t first[TARGET_MAX_SEGMENTS] = { 0 }, n[TARGET_MAX_SEGMENTS] = { 0 }, total = 0;
 
 	for (unsigned i = 0; i < pieces; i++) {
 		if (whole || source->few) {
@@ -117,21 +105,45 @@ static void set_zero_rows(const struct source *source, struct classes *c)
 	free(zeros);
 }
 
+static bool build_classes(const struct synth_plan *plan, const struct class_view *view, uint64_t rows, uint64_t row_words, unsigned most_kr,
+			  struct classes *classes)
+{
+	unsigned kr = plan->kr, kc = plan->kc;
+
+	/* Tables weigh as much as they gain where there are few words for each. */
+	while (rows * row_words / (kr * kc) < plan->pair_words && kr > 2)
+		kr /= 2;
+	while (rows * row_words / (kr * kc) < plan->pair_words && kc > 4)
+		kc /= 2;
+	return classes_build(classes, view, (size_t)rows, (size_t)row_words, MIN(kr, most_kr), kc, plan->class_budget);
+}
+
+/* Classes of the weights of quantised blocks. */
+static bool make_record_classes(const struct synth_plan *plan, const struct source *source, struct classes *classes)
+{
+	const struct record_type *record = source->record;
+	uint8_t *weights = record_make_weights(record, source->words, source->nwords);
+	/* 16 magnitudes of a weight, or as many as it has. */
+	const struct class_view view = { weights, 8, record->bits == 8 ? 2 : 3, record->bits == 8 ? 5 : 4, true, true };
+	const bool made = weights && build_classes(plan, &view, source->rows, source->row_words / record->period * record_weights(record), 8, classes);
+
+	free(weights);
+	return made;
+}
+
 static bool make_classes(const struct synth_plan *plan, const struct source *source, struct classes *classes)
 {
 	struct class_view view;
 
 	memset(classes, 0, sizeof(*classes));
-	if (plan->kr * plan->kc == 1 || source->nwords < CLASS_MIN_WORDS || source->rows < 2 || source->row_words < CLASS_MIN_ROW || !scale_view(source, &view))
+	if (plan->kr * plan->kc == 1 || source->nwords < CLASS_MIN_WORDS || source->rows < 2 || source->row_words < CLASS_MIN_ROW)
+		return false;
+	if (source->record)
+		return make_record_classes(plan, source, classes);
+	if (!scale_view(source, &view))
 		return false;
 	view.sign |= plan->kc > RANS_MAX_COLS; /* lit.wide codes signs together with exponents */
-	/* Tables weigh as much as they gain where there are few words for each. */
-	unsigned kr = plan->kr, kc = plan->kc;
-	while (source->nwords / (kr * kc) < plan->pair_words && kr > 2)
-		kr /= 2;
-	while (source->nwords / (kr * kc) < plan->pair_words && kc > 4)
-		kc /= 2;
-	if (!classes_build(classes, &view, (size_t)source->rows, (size_t)source->row_words, source->width == 32 ? MIN(kr, 7u) : kr, kc, plan->class_budget))
+	if (!build_classes(plan, &view, source->rows, source->row_words, source->width == 32 ? 7 : 8, classes))
 		return false;
 	if (source->dtype == dtype_by_name("F32", 3)->code)
 		set_zero_rows(source, classes);
@@ -266,8 +278,7 @@ static enum brv_status find_program(const struct synth_plan *plan, const struct 
 		starts_find(&starts, source, chunk_words, &targets);
 	if (request->found)
 		look_at(&look, targets.target[0]->words, targets.target[0]->total, source->width);
-	if (make_classes(plan, source, &classes))
-		targets.classes = &classes;
+	targets_set_rows(&targets, source->rows ? source->row_words : 0, make_classes(plan, source, &classes) ? &classes : NULL);
 	/* What has starts of its own neither follows others nor leads them. */
 	if (starts.count || !follow(&search, request, source, &look, &result)) {
 		status = search_both(&search, &starts, targets.classes, &result, expansions ? expansions : &ignored);

@@ -29,11 +29,12 @@ struct source {
 	uint64_t rows, row_words;       /* of the tensor; 0 rows: no geometry */
 	uint64_t chunk_words;           /* 0: the default */
 	uint64_t block;                 /* words that share few distinct ones, each with those of its own: a row, or a group of it; 0: none. source_look() */
+	const struct record_type *record; /* quantised blocks that the words, bytes, seem to be; NULL: none. source_look() */
 	bool few;                       /* few distinct words seem to make a chunk */
 	uint64_t whole_nwords;          /* of the tensor that this is a part of, for the prior; 0: this is all */
 };
 
-/* Sets block and few from the words. */
+/* Sets block, record and few from the words. */
 void source_look(struct source *source);
 
 /* Finds a program and prepares the stream. learn (may be NULL) is told what won; explain (may be NULL) receives the candidates. */

@@ -16,6 +16,9 @@ void source_look(struct source *source)
 	const uint64_t row = source->row_words;
 
 	source->block = 0;
+	source->record = NULL;
+	if (source->dtype == dtype_by_name("U8", 2)->code)
+		source->record = record_find(source->words, source->nwords, source->rows ? source->row_words : source->nwords);
 	source->few = source->width >= 16 && source->nwords >= MIN_WORDS && dictionary_promises(source->words, source->nwords, source->width, 0);
 	if (source->width < 16 || source->rows < 2)
 		return;
@@ -104,10 +107,48 @@ void starts_find(struct starts *starts, const struct source *source, uint64_t ch
 	const struct target *t = targets->target[0];
 
 	starts->count = 0;
+	if (source->record && t->total % source->record->period == 0) {
+		add(starts, (struct start){ .op = OP_WEAVE, .record = source->record });
+		if (source->record->deal)
+			add(starts, (struct start){ .op = OP_WEAVE, .record = source->record, .dealt = true });
+		return;
+	}
 	if (t->width < 16 || t->total < MIN_WORDS || words_constant((struct words){ t->words, t->total, t->width }))
 		return;
 	find_lookups(starts, source, chunk_words);
 	find_scatters(starts, t);
+}
+
+/* A search for one hole, and its best program put there. */
+static bool search_hole(struct search *search, struct expr *expr, unsigned hole, struct search_result *result, unsigned *expansions)
+{
+	search->root = expr->node[hole].target;
+	if (search_run(search, result) != BRV_OK || !expr_graft(expr, hole, &result->best))
+		return false;
+	*expansions += result->expansions;
+	return true;
+}
+
+/* Scales of a record: a search that knows nothing of them, and one for each of their bytes, which two ops lead to that do not pay one by one. */
+static bool search_scales(struct search *search, struct expr *expr, unsigned hole, struct search_result *result, unsigned *expansions)
+{
+	const unsigned root = search->root = expr->node[hole].target;
+	struct expr halves;
+	double nbytes, cycles;
+
+	if (search_run(search, result) != BRV_OK)
+		return false;
+	*expansions += result->expansions;
+	struct expr best = result->best;
+	const double cost = result->cost;
+	expr_init(&halves, 8, root);
+	bool good = production_halves(search->targets, &halves);
+	for (int next; good && (next = expr_hole(&halves)) >= 0;)
+		good = search_hole(search, &halves, (unsigned)next, result, expansions);
+	search->root = root;
+	if (good && search_cost(search, &halves, &nbytes, &cycles) < cost)
+		best = halves;
+	return expr_graft(expr, hole, &best);
 }
 
 /* The root filled as the start says, and each of its holes by a search of its own, since costs add up over holes. Takes the program if it is the best. A
@@ -122,10 +163,9 @@ static void search_start(struct search *search, const struct start *start, struc
 	if (!production_start(start, search->targets, &expr))
 		return;
 	for (int hole; (hole = expr_hole(&expr)) >= 0;) {
-		search->root = expr.node[hole].target;
-		if (search_run(search, hole_result) != BRV_OK || !expr_graft(&expr, (unsigned)hole, &hole_result->best))
+		const struct target *t = search->targets->target[expr.node[hole].target];
+		if (!(target_is_scales(t) ? search_scales : search_hole)(search, &expr, (unsigned)hole, hole_result, expansions))
 			return;
-		*expansions += hole_result->expansions;
 	}
 	const double cost = search_cost(search, &expr, &nbytes, &cycles);
 	if (cost < result->cost)

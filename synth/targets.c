@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "common/deal.h"
+
 static struct target *add(struct targets *targets)
 {
 	if (targets->count == TARGETS_MAX)
@@ -37,6 +39,46 @@ void targets_free(struct targets *targets)
 	targets->count = 0;
 }
 
+static void set_classed(const struct targets *targets, struct target *t)
+{
+	t->classed = t->row_words && targets->classes && targets->classes->row_words == t->row_words;
+}
+
+void targets_set_rows(struct targets *targets, uint64_t row_words, const struct classes *classes)
+{
+	targets->classes = classes;
+	targets->target[0]->row_words = row_words;
+	set_classed(targets, targets->target[0]);
+}
+
+size_t target_first(const struct targets *targets, const struct target *t, unsigned s)
+{
+	const uint64_t whole = targets->target[0]->row_words, first = targets->first[s];
+	return (size_t)(first / whole * t->row_words + first % whole * t->row_words / whole);
+}
+
+/* Words that a row of the parent has of argument k; 0 if rows are not whole records. */
+static uint64_t row_words_below(const struct target *parent, enum bc_op op, uint64_t imm, unsigned k, unsigned width)
+{
+	const uint64_t words = parent->row_words;
+	uint64_t period = 0;
+	struct deal deal;
+
+	if (keeps_step(bc_opinfo(op), k))
+		return words;
+	switch (op) {
+	case OP_WEAVE:
+		for (unsigned i = 0; i < 4; i++)
+			period += imm >> (16 * i) & 0xffff;
+		return words % period ? 0 : words / period * (imm >> (16 * k) & 0xffff);
+	case OP_CUT:
+		period = width / parent->width;
+		return words % period ? 0 : words / period;
+	case OP_DEAL: return deal_parse(imm, parent->width, width, &deal) && words % deal.nwords == 0 ? words / deal.nwords * deal.block : 0;
+	default: return 0;
+	}
+}
+
 int targets_derive(struct targets *targets, unsigned parent, enum bc_op op, uint64_t imm, unsigned nargs, const uint8_t *width)
 {
 	for (unsigned i = parent + 1; i < targets->count; i++) {
@@ -60,6 +102,8 @@ int targets_derive(struct targets *targets, unsigned parent, enum bc_op op, uint
 		t->width = width[k], t->op = op, t->imm = imm, t->nargs = (uint8_t)nargs, t->slot = (uint8_t)k;
 		t->varies = targets->target[parent]->varies || (bc_opinfo(op)->words == WORDS_COUNT && (op == OP_LOOKUP || k == 0));
 		t->parent = (uint16_t)parent, t->first = (uint16_t)first, t->positional = targets->target[parent]->positional && keeps_step(bc_opinfo(op), k);
+		t->row_words = row_words_below(targets->target[parent], op, imm, k, width[k]);
+		set_classed(targets, t);
 	}
 	return (int)first;
 }
@@ -79,7 +123,7 @@ static void make(struct targets *targets, unsigned first)
 		return;
 	for (unsigned k = 0; k < nargs; k++) {
 		struct target *t = targets->target[first + k];
-		t->words = malloc(parent->total * word_nbytes(t->width) + 8);
+		t->words = malloc(parent->total * (head->op == OP_DEAL ? deal_most_words(parent->width, t->width) : 1) * word_nbytes(t->width) + 8);
 		if (!t->words)
 			return;
 	}

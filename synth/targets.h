@@ -20,7 +20,9 @@ struct literal {
 
 struct target {
 	uint8_t width;
-	bool positional;                /* word i stands for word i of the chunk: class tables can be used */
+	bool positional;                /* word i stands for word i of the chunk */
+	bool classed;                   /* class tables can be used: its rows are those that the classes are of */
+	uint64_t row_words;             /* of a row of the tensor; 0: its words do not keep their places in rows */
 	bool varies;                    /* what chunks choose from, or by: a constant or a length in the sample is none elsewhere */
 	bool made, exact;               /* words exist; exact is false if the op turned out not to produce the parent */
 	bool judged;                    /* literal[] is filled */
@@ -46,6 +48,12 @@ struct targets {
 /* Takes over sample (malloc'ed): nsegments segments of n[] words that begin at word first[] of the tensor. */
 bool targets_init(struct targets *targets, void *sample, unsigned width, unsigned nsegments, const size_t *n, const size_t *first);
 void targets_free(struct targets *targets);
+
+/* Says what a row of the tensor is, 0 if it has none, and the classes there are, NULL if none, before any target is derived. */
+void targets_set_rows(struct targets *targets, uint64_t row_words, const struct classes *classes);
+
+/* The number that the first word of segment s has among the words of the whole tensor that this target stands for. Only if it has rows. */
+size_t target_first(const struct targets *targets, const struct target *target, unsigned s);
 
 /* The first of the nargs targets that op leaves of target `parent`; their widths are given. -1 if out of room or memory. */
 int targets_derive(struct targets *targets, unsigned parent, enum bc_op op, uint64_t imm, unsigned nargs, const uint8_t *width);

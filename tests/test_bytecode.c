@@ -82,7 +82,7 @@ Test(bytecode, every_op)
 		*root = keep, instr[n] = (struct bc_instr)I(LIT_RAW, 8, 0);
 		check("a register is left over", BRV_DAMAGED, instr, n + 1);
 	}
-	cr_assert_eq(nops, 23);
+	cr_assert_eq(nops, 24);
 }
 
 Test(bytecode, number_of_instructions)
