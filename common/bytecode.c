@@ -228,18 +228,23 @@ static uint64_t weave_period(const struct bc_instr *in)
 static bool record_words(const struct bc_instr *in, unsigned k, unsigned width, uint64_t n, uint64_t *out)
 {
 	const uint64_t period = ops[in->op].words == WORDS_RUNS ? weave_period(in) : 1;
-	struct deal deal = { .nwords = 1 };
+	const unsigned fields = width / in->width;
+	struct deal deal;
 
 	switch (ops[in->op].words) {
 	case WORDS_RUNS: *out = n / period * (in->imm >> (16 * k) & 0xffff); return n % period == 0;
-	case WORDS_DEAL: *out = deal_parse(in->imm, in->width, width, &deal) ? n / deal.nwords * deal.block : 0; return n % deal.nwords == 0;
-	default: *out = ceil_div(n, width / in->width); return true; /* CUT */
+	case WORDS_DEAL:
+		if (!deal_parse(in->imm, in->width, width, &deal) || !deal.nwords || n % deal.nwords)
+			return false;
+		*out = n / deal.nwords * deal.block;
+		return true;
+	default: *out = fields ? ceil_div(n, fields) : 0; return fields != 0; /* CUT */
 	}
 }
 
 bool program_path_words(const struct bc_program *program, unsigned i, uint64_t n, uint64_t *out)
 {
-	uint8_t path[BC_MAX_INSTR];
+	uint8_t path[BC_MAX_INSTR] = { 0 };
 	unsigned length = 0;
 
 	for (unsigned at = i; at + 1u < program->ninstr; at = program->parent[at])

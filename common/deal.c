@@ -18,7 +18,8 @@ bool deal_parse(uint64_t imm, unsigned width, unsigned from, struct deal *out)
 		if (!f->bits || f->shift + f->bits > from || width % f->bits || seen & mask)
 			return false;
 		f->each = width / f->bits;
-		if (out->block % (f->stride * f->each))
+		const unsigned group = f->stride * f->each;
+		if (!f->each || !group || out->block % group)
 			return false;
 		seen |= mask, out->nfields++, out->nwords += out->block / f->each;
 	}

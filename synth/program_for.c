@@ -11,8 +11,8 @@ enum { TINY_NBYTES = 32, CLASS_MIN_WORDS = 16384, CLASS_MIN_ROW = 4 };
 /* What chunks, and pieces of a sample, are whole multiples of: records, or blocks of few distinct words; 1 where the longest chunk holds none. */
 static uint64_t unit_words(const struct source *source, uint64_t longest)
 {
-	const uint64_t unit = MAX(source->block, source->record ? source->record->period : (uint64_t)1);
-	return unit <= longest ? unit : 1;
+	const uint64_t unit = MAX(source->block, source->record ? source->record->period : (uint64_t)0);
+	return unit && unit <= longest ? unit : 1;
 }
 
 uint64_t chunk_words_for(const struct synth_plan *plan, const struct source *source)

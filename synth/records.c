@@ -85,9 +85,11 @@ uint8_t *record_make_weights(const struct record_type *record, const uint8_t *by
 	uint8_t *weights = malloc(nrecords * each + 1);
 	size_t at = 0;
 
+	if (!weights)
+		return NULL;
 	for (unsigned k = 0; k < record->slot; k++)
 		at += record->run[k];
-	for (size_t i = 0; weights && i < nrecords; i++) {
+	for (size_t i = 0; i < nrecords; i++) {
 		uint8_t *out = weights + i * each;
 		const uint8_t *from = bytes + i * record->period + at;
 		struct words_out words = { out, 0, record->bits };
