@@ -21,7 +21,7 @@ static void prove(const uint8_t *op, unsigned n)
 {
 	struct error err;
 	struct bc_program program;
-	uint64_t nwords[BC_MAX_INSTR], counts[BC_MAX_INSTR];
+	uint64_t nwords[BC_MAX_INSTR], counts[BC_MAX_INSTR], placed;
 	const struct bc_rows rows = { words_in, NULL }, bound = { NULL, NULL };
 
 	anything(&program, sizeof program);
@@ -35,6 +35,8 @@ static void prove(const uint8_t *op, unsigned n)
 	program_words(&program, any_u64(), &rows, counts, nwords, &err);
 	program_words(&program, any_u64(), &bound, counts, nwords, &err);
 	program_words(&program, any_u64(), NULL, counts, nwords, &err);
+	for (unsigned i = 0; i < n; i++)
+		program_path_words(&program, i, any_u64(), &placed);
 }
 
 static bool is_leaf(uint8_t code) { return bc_opinfo(code) && bc_opinfo(code)->max_args == 0; }

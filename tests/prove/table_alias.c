@@ -13,7 +13,8 @@ static void expand(unsigned log2_nb, unsigned kr, unsigned kc)
 
 	anything(body, sizeof body);
 	body[0] = (uint8_t)log2_nb, body[2] = (uint8_t)kr, body[3] = (uint8_t)kc;
-	havoc_start(body, sizeof body, 6);
+	const struct havoc head[] = { HAVOC_IS(log2_nb), HAVOC_ANY, HAVOC_IS(kr), HAVOC_IS(kc) };
+	havoc_start(body, sizeof body, head, ARRAY_LEN(head), NULL, 0);
 	if (table_expand(TABLE_ALIAS, (struct span){ body, sizeof body }, &table, &err) == BRV_OK)
 		free(table);
 }

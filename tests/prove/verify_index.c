@@ -1,12 +1,14 @@
 /* verify_index.c: each check of the verifier, on whatever the parser may have left, and all of them over archives of a few streams.
  *
  * Numbers are any, but for what the parser has promised (parse_streams.c): variants name programs, chunks lie in the array, their words divide the stream's.
- * program_words(), which has a proof of its own, gives any sizes or refuses. SPDX-License-Identifier: Apache-2.0 */
+ * program_words() and program_path_words(), which have a proof of their own, give any sizes or refuse. SPDX-License-Identifier: Apache-2.0 */
 #include "common/bytecode.h"
 #define program_words proved_program_words
+#define program_path_words proved_program_path_words
 #define program_since proved_program_since
 #include "common/bytecode.c"
 #undef program_words
+#undef program_path_words
 #undef program_since
 #include "runtime/verify.c"
 
@@ -29,6 +31,13 @@ enum brv_status program_words(const struct bc_program *of, uint64_t n, const str
 	why->text[0] = 0;
 	anything(nwords, BC_MAX_INSTR * sizeof *nwords);
 	return any_u32(0, 1) ? BRV_OK : BRV_DAMAGED;
+}
+
+bool program_path_words(const struct bc_program *of, unsigned i, uint64_t n, uint64_t *out)
+{
+	(void)of, (void)i, (void)n;
+	*out = any_u64();
+	return any_u32(0, 1);
 }
 
 unsigned program_since(const struct bc_program *of)
@@ -128,8 +137,16 @@ static void refs(uint64_t nwords, uint64_t chunk_words)
 		}
 }
 
+/* Its row classes are in stream rows - 1; 0: it has none; more than there are: any of those. */
+static void set_rows(struct stream *of, uint32_t rows)
+{
+	of->rows = rows <= STREAMS ? rows : any_u32(STREAMS + 1, UINT32_MAX);
+	if (rows)
+		of->geometry = Frama_C_unsigned_long_long_interval(1, UINT64_MAX);
+}
+
 /* All of it: a program of two instructions with a table and a ref, tables, and streams of some words each. */
-static void whole(unsigned nstreams, unsigned ntables)
+static void whole(unsigned nstreams, unsigned ntables, uint32_t rows)
 {
 	uint8_t body[BODY];
 	uint64_t nchunks = 0;
@@ -140,6 +157,7 @@ static void whole(unsigned nstreams, unsigned ntables)
 		table[i] = (struct table_body){ (uint8_t)any_u32(0, 255), { body, BODY } };
 	for (unsigned i = 0; i < nstreams; i++) {
 		cut(&stream[i], i, 1, nchunks);
+		set_rows(&stream[i], rows);
 		nchunks += stream[i].nchunks;
 	}
 	for (unsigned i = 0; i < nchunks; i++)
@@ -167,6 +185,7 @@ int main(void)
 			refs(nwords, chunk_words);
 	for (unsigned nstreams = 0; nstreams <= STREAMS; nstreams++)
 		for (unsigned ntables = 0; ntables <= TABLES; ntables++)
-			whole(nstreams, ntables);
+			for (uint32_t rows = 0; rows <= STREAMS + 1; rows++)
+				whole(nstreams, ntables, rows);
 	return 0;
 }
