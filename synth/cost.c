@@ -51,5 +51,8 @@ double cost_cycles(const struct cost_model *model, const struct expr_node *node,
 	}
 }
 
+/* Symbols of more than 8 bits have vectors only in a fused merge. */
+double cost_apart_cycles(unsigned coded_width) { return coded_width > 8 ? 5 : 0; }
+
 /* Form 2: about 600 instructions a byte, by callgrind. */
 double cost_form_cycles(unsigned form) { return form == AR_FORM_LZP ? 300 : form == AR_FORM_HUFF ? 2 : 0; }

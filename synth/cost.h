@@ -20,6 +20,9 @@ struct cost_model cost_model(enum cost_favor favor, enum cost_target target);
 /* Cycles that decoding one word takes in this node itself. kc: column classes of the tensor, if the node uses them. */
 double cost_cycles(const struct cost_model *model, const struct expr_node *node, unsigned kc);
 
+/* Cycles that a word takes beside those when its coded field, of this width, is decoded apart from its merge, as below a gate. */
+double cost_apart_cycles(unsigned coded_width);
+
 /* Cycles that opening takes for each decoded byte of a section in this form (enum ar_form). */
 double cost_form_cycles(unsigned form);
 

@@ -68,6 +68,12 @@ static double hole_least_bits(const struct search *s, const struct expr *expr, u
 }
 
 /* Cycles that all nodes of the tree but its literals take over the tensor. */
+static double node_cycles(const struct search *s, const struct expr_node *node)
+{
+	/* The coded field of a gated merge is its third. */
+	return cost_cycles(&s->model, node, 1) + (node->op == OP_GATE ? cost_apart_cycles(productions[node->choice].field[2]) : 0);
+}
+
 static double ops_cycles(const struct search *s, const struct expr *expr)
 {
 	double cycles = 0;
@@ -76,7 +82,7 @@ static double ops_cycles(const struct search *s, const struct expr *expr)
 		const struct expr_node *node = &expr->node[i];
 		const struct target *t = s->targets->target[node->target];
 		if (node->op != EXPR_HOLE && !productions[node->choice].literal && t->made)
-			cycles += cost_cycles(&s->model, node, 1) * (double)t->total * s->targets->scale;
+			cycles += node_cycles(s, node) * (double)t->total * s->targets->scale;
 	}
 	return cycles;
 }
