@@ -330,8 +330,7 @@ enum brv_status program_words(const struct bc_program *program, uint64_t n, cons
 }
 
 /* Whether there is an operand to show. */
-static bool has_operand(const struct bc_instr *in)
-{  return in->imm || in->op == OP_CONST || in->op == OP_CONCAT || in->op == OP_SCATTER; }
+static bool has_operand(const struct bc_instr *in) { return in->imm || in->op == OP_CONST || in->op == OP_CONCAT || in->op == OP_SCATTER; }
 
 /* The block, then bits@lowest/stride of each field. */
 static void put_deal(struct text_out *text, uint64_t imm)

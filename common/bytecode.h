@@ -110,6 +110,14 @@ static inline uint64_t lookup_nblocks(uint64_t imm, uint64_t n) { return (n - 1)
  * CLASSED instructions are. False if it does not, or n is not whole records or blocks. */
 bool program_path_words(const struct bc_program *program, unsigned i, uint64_t n, uint64_t *out);
 
+/* Where the words of CLASSED register i in chunk k, of chunks of chunk_words words, stand among its words in all chunks (docs/FORMAT.md, 7). */
+static inline uint64_t program_classed_first(const struct bc_program *program, unsigned i, uint64_t chunk_words, uint64_t k)
+{
+	uint64_t each = 0;
+
+	return k && program_path_words(program, i, chunk_words, &each) ? k * each : 0;
+}
+
 /* Whether word k of register i belongs to word k of the chunk, for all k. */
 bool program_in_step(const struct bc_program *program, unsigned i);
 

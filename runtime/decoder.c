@@ -212,23 +212,15 @@ static enum brv_status fail_chunk(const struct brv_archive *archive, const struc
 	return fail(err, status, "%s, chunk %llu of %llu: %.120s", name, (unsigned long long)k + 1, (unsigned long long)stream->nchunks, what);
 }
 
-/* Where the words of a CLASSED instruction in chunk k stand among its words in all chunks. */
-static uint64_t classed_first(const struct bc_program *program, const struct bc_instr *instr, uint64_t chunk_words, uint64_t k)
+static enum brv_status set_operand(struct decoder *decoder, const struct stream *stream, unsigned i, uint64_t k, uint64_t table, struct error *err)
 {
-	uint64_t words = 0;
+	const struct bc_program *program = decoder->exec.program;
+	struct exec_operand *operand = &decoder->exec.operand[i];
 
-	if (k)
-		(void)program_path_words(program, (unsigned)(instr - program->instr), chunk_words, &words); /* verified */
-	return k * words;
-}
-
-static enum brv_status set_operand(struct decoder *decoder, const struct stream *stream, const struct bc_instr *instr, uint64_t k, uint64_t table,
-				   struct exec_operand *operand, struct error *err)
-{
 	TRY(hold_table(decoder, (uint32_t)table, &operand->table, err));
-	if (!(instr->flags & BC_CLASSED))
+	if (!(program->instr[i].flags & BC_CLASSED))
 		return BRV_OK;
-	operand->first = classed_first(decoder->exec.program, instr, stream->chunk_words, k);
+	operand->first = program_classed_first(program, i, stream->chunk_words, k);
 	const struct kn_table_shape shape = table_shape(operand->table);
 	if (shape.kr > 1)
 		TRY(rows_get(decoder->archive, stream, &operand->row_class, err));
@@ -272,7 +264,7 @@ static enum brv_status prepare(struct decoder *decoder, const struct stream *str
 		if (instr->op == OP_GATE)
 			exec->operand[i].row_class = exec->row_class;
 		else if (bc_opinfo(instr->op)->table != TABLE_NONE)
-			TRY(set_operand(decoder, stream, instr, k, *table++, &exec->operand[i], err));
+			TRY(set_operand(decoder, stream, i, k, *table++, err));
 	}
 	if (exec->plan->has_gate && program->nrefs) {
 		TRY(exec_layout(exec));

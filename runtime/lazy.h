@@ -20,7 +20,7 @@ struct lazy_table {
 	uint32_t users;
 };
 
-/* Forms of a class stream: plain, then times 16, 32 and 64 (buckets of a rANS table), which only columns have. */
+/* Forms of a class stream: plain, then times 16, 32, 64 and 128 (buckets of a table), which only columns have. */
 enum { CLASS_FORMS = 5, CLASS_PLAIN = 0 };
 
 struct lazy {

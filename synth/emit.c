@@ -217,12 +217,10 @@ enum brv_status emit_payload(struct emitter *e, struct buffer *payload, struct e
 
 uint64_t emit_payload_nbytes(const struct emitter *e) { return e->header_payload.nbytes + e->class_payload.nbytes + e->payload.nbytes; }
 
-/* Name, dtype and shape of a tensor. *name_end: where the previous name taken from the header ended. */
-static void put_tensor(const struct emitter *e, struct buffer *index, const struct tensor *t, int64_t *name_end)
+/* *name_end: where the previous name taken from the header ended. */
+static void put_name(struct buffer *index, const struct tensor *t, int64_t *name_end)
 {
-	if (e->flags & AR_FLAG_ENTRIES) {
-		; /* the header marks its name */
-	} else if (t->name_offset >= 0) {
+	if (t->name_offset >= 0) {
 		buffer_put_zigzag(index, t->name_offset - *name_end);
 		buffer_put_varint(index, (uint64_t)t->name_nbytes << 1);
 		*name_end = t->name_offset + (int64_t)t->name_nbytes;
@@ -231,6 +229,10 @@ static void put_tensor(const struct emitter *e, struct buffer *index, const stru
 		buffer_put_varint(index, (uint64_t)t->name_nbytes << 1 | 1);
 		buffer_put(index, t->name, t->name_nbytes);
 	}
+}
+
+static void put_dtype_and_shape(struct buffer *index, const struct tensor *t)
+{
 	buffer_put_u8(index, t->dtype->code);
 	if (t->dtype->code == AR_DTYPE_OTHER) {
 		buffer_put_varint(index, strlen(t->dtype_name));
@@ -283,10 +285,13 @@ static void put_record(const struct emitter *e, struct buffer *index, struct buf
 {
 	drop_unused_variants(r);
 	buffer_put_u8(index, (uint8_t)r->kind);
-	if (r->kind == AR_TENSOR)
-		put_tensor(e, index, r->tensor, name_end);
-	else
+	if (r->kind == AR_TENSOR) {
+		if (!(e->flags & AR_FLAG_ENTRIES)) /* where the header marks names */
+			put_name(index, r->tensor, name_end);
+		put_dtype_and_shape(index, r->tensor);
+	} else {
 		buffer_put_varint(index, r->nwords);
+	}
 	buffer_put_u8(index, r->width);
 	buffer_put_varint(index, r->nchunks <= 1 ? 0 : r->chunk_words);
 	if (r->kind == AR_TENSOR) {

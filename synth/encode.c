@@ -104,7 +104,7 @@ static bool decompose(struct job *job, struct encoder *encoder, const void *word
 			out[k] = (struct words_out){ .ptr = is_wanted(job, instr, arg[k]) ? free_at : NULL, .width = program->instr[arg[k]].width };
 			free_at += out[k].ptr ? register_nbytes(most, out[k].width) : 0;
 		}
-		if (job->rotate[i] ? !invert_rotated_merge(target, job->rotate[i], out, instr->nargs) :
+		if (job->rotate[i] ? !invert_merge(target, job->rotate[i], out, instr->nargs) :
 				     !invert(instr->op, instr->imm, target, &rows, out, instr->nargs))
 			return false;
 		for (unsigned k = 0; k < instr->nargs; k++)
@@ -138,14 +138,11 @@ static void put_pack_item(const struct kn_set *set, struct buffer *buffer, const
 	put_packed(set, buffer, words, n, width, low, bits);
 }
 
-/* Where the words of a CLASSED instruction in this chunk stand among its words in all chunks. */
+/* The number of the first word of a CLASSED instruction. */
 static uint64_t classed_first(const struct job *job, unsigned i)
 {
-	uint64_t each = 0;
-
-	if (!job->first || !program_path_words(&job->variant->program, i, job->stream->chunk_words, &each))
-		return 0;
-	return job->first / job->stream->chunk_words * each;
+	const uint64_t chunk_words = job->stream->chunk_words;
+	return program_classed_first(&job->variant->program, i, chunk_words, job->first / chunk_words);
 }
 
 /* The last nbytes bytes of the packed words of a register. */

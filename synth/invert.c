@@ -63,8 +63,7 @@ static void invert_scan(enum bc_op op, struct words in, struct words_out *arg)
 	})
 }
 
-/* The arguments of a merge, of words rotated left by `rotate` first, but those that have no room. */
-static bool invert_merge(struct words in, unsigned rotate, struct words_out *arg, unsigned nargs)
+bool invert_merge(struct words in, unsigned rotate, struct words_out *arg, unsigned nargs)
 {
 	const struct kn_set *set;
 	unsigned shift = 0;
@@ -78,8 +77,6 @@ static bool invert_merge(struct words in, unsigned rotate, struct words_out *arg
 	}
 	return true;
 }
-
-bool invert_rotated_merge(struct words in, unsigned rotate, struct words_out *arg, unsigned nargs) { return invert_merge(in, rotate, arg, nargs); }
 
 static bool invert_rotation(struct words in, unsigned rotate, void *out)
 {

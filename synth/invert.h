@@ -29,9 +29,9 @@ struct words_out {
 };
 bool invert(enum bc_op op, uint64_t imm, struct words target, const struct row_view *rows, struct words_out *arg, unsigned nargs);
 
-/* The same for a merge of words that are first rotated left by `rotate`, 0 < rotate < width: a map.rot above a merge, without the words between. Of a merge,
- * arguments whose ptr is NULL are not written. */
-bool invert_rotated_merge(struct words target, unsigned rotate, struct words_out *arg, unsigned nargs);
+/* The same for a merge of words that are first rotated left by `rotate`, 0 <= rotate < width: a map.rot above a merge, without the words between. Arguments
+ * whose ptr is NULL are not written. */
+bool invert_merge(struct words target, unsigned rotate, struct words_out *arg, unsigned nargs);
 
 /* Whether all words are equal. n > 0. */
 bool words_constant(struct words target);

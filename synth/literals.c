@@ -150,10 +150,12 @@ static double table_bits(const struct targets *targets, const struct expr_node *
 
 	if (node->op == OP_LIT_RANS)
 		return estimate_rans(&views->estimator, node->log2_nb, pairs, counts, body_nbytes);
+	if ((node->op == OP_LIT_WIDE || node->op == OP_LIT_ALIAS) && !estimator_widen(&views->estimator, views->counts[0]))
+		return HUGE_VAL;
 	if (node->op == OP_LIT_WIDE)
-		return estimator_widen(&views->estimator, views->counts[0]) ? estimate_wide(&views->estimator, pairs, counts, body_nbytes) : HUGE_VAL;
+		return estimate_wide(&views->estimator, pairs, counts, body_nbytes);
 	if (node->op == OP_LIT_ALIAS)
-		return estimator_widen(&views->estimator, views->counts[0]) ? estimate_alias(&views->estimator, node->log2_nb, pairs, counts, body_nbytes) : HUGE_VAL;
+		return estimate_alias(&views->estimator, node->log2_nb, pairs, counts, body_nbytes);
 	if (literal_train(node, c, counts, &body) && !body.failed &&
 	    table_expand(table_kind(node->op), (struct span){ body.data, body.nbytes }, &table, NULL) == BRV_OK)
 		bits = table_cost_bits(table, counts);

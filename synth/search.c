@@ -67,13 +67,13 @@ static double hole_least_bits(const struct search *s, const struct expr *expr, u
 	return least;
 }
 
-/* Cycles that all nodes of the tree but its literals take over the tensor. */
+/* Cycles of a word; the coded field of a gated merge is its third. */
 static double node_cycles(const struct search *s, const struct expr_node *node)
 {
-	/* The coded field of a gated merge is its third. */
 	return cost_cycles(&s->model, node, 1) + (node->op == OP_GATE ? cost_apart_cycles(productions[node->choice].field[2]) : 0);
 }
 
+/* Cycles that all nodes of the tree but its literals take over the tensor. */
 static double ops_cycles(const struct search *s, const struct expr *expr)
 {
 	double cycles = 0;

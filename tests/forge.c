@@ -320,9 +320,7 @@ static void put_pack_item(const struct work *w, unsigned i, struct buffer *paylo
 /* Where the words of a CLASSED instruction of this chunk stand among its words in all chunks. */
 static uint64_t classed_first(const struct work *w, unsigned i)
 {
-	uint64_t each = 0;
-
-	return w->first && program_path_words(&w->program, i, w->tensor->chunk, &each) ? w->first / w->tensor->chunk * each : 0;
+	return w->first ? program_classed_first(&w->program, i, w->tensor->chunk, w->first / w->tensor->chunk) : 0;
 }
 
 /* Whether all of them lie in rows that have classes. */
