@@ -39,10 +39,8 @@ static struct coded_table *alloc_table(const struct kn_enc_args *args)
 	if (!e)
 		return NULL;
 	uint16_t *slot = (uint16_t *)(e->code + pairs);
-	e->args = args, e->value = t->value, e->width = t->width, e->kr = t->kr, e->kc = t->kc;
-	e->has_escape = t->has_escape, e->escape = t->nsym - 1u, e->slot = slot;
-	for (unsigned j = 0; j < t->nsym - (unsigned)t->has_escape; j++)
-		e->index_of[t->value[j]] = (uint8_t)j;
+	coded_start(e, args, t->width, t->value, t->nsym, t->has_escape);
+	e->slot = slot;
 	for (unsigned r = 0; r < t->kr; r++)
 		for (unsigned c = 0; c < t->kc; c++) {
 			const size_t pair = r * t->kc + c;

@@ -35,6 +35,17 @@ struct coded_kind {
 	uint8_t *(*put_states)(uint8_t *dst, const uint32_t *state);    /* returns what is behind them */
 };
 
+/* The symbols of a table; codes are the caller's to make. */
+static inline void coded_start(struct coded_table *e, const struct kn_enc_args *args, unsigned width, const uint16_t *value, unsigned nsym, bool has_escape)
+{
+	const struct kn_table_shape shape = table_shape(args->table);
+
+	e->args = args, e->value = value, e->width = width, e->kr = shape.kr, e->kc = shape.kc;
+	e->has_escape = has_escape, e->escape = nsym - 1u;
+	for (unsigned j = 0; j < nsym - (unsigned)has_escape; j++)
+		e->index_of[value[j]] = (uint8_t)j;
+}
+
 static inline struct coded_symbol coded_symbol(unsigned freq, unsigned start)
 {
 	return (struct coded_symbol){ ((1ull << RECIPROCAL_SHIFT) + freq - 1) / freq, (uint16_t)freq, (uint16_t)start };

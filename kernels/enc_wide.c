@@ -11,10 +11,7 @@ static struct coded_table *alloc_table(const struct kn_enc_args *args)
 
 	if (!e)
 		return NULL;
-	e->args = args, e->value = t->value, e->width = t->width, e->kr = t->kr, e->kc = t->kc;
-	e->has_escape = t->has_escape, e->escape = t->nsym - 1u;
-	for (unsigned j = 0; j < t->nsym - (unsigned)t->has_escape; j++)
-		e->index_of[t->value[j]] = (uint8_t)j;
+	coded_start(e, args, t->width, t->value, t->nsym, t->has_escape);
 	for (unsigned pair = 0; pair < pairs; pair++)
 		for (unsigned slot = 0; slot < 1u << WIDE_BITS;) {
 			const uint32_t entry = t->slot[(size_t)pair << WIDE_BITS | slot], freq = entry >> 20;

@@ -128,8 +128,20 @@ static void add_pairs(const uint32_t *pair, unsigned classes, uint32_t *count)
 		}
 }
 
-/* Counts the symbols of every line at two positions: one increment for both. Two tables by turns, so that increments of one counter do not wait for each
- * other. */
+/* Counts n indices in two tables by turns, so that increments of one counter, which equal neighbours want, do not wait for each other. */
+static inline void count_indices(const uint16_t *index, size_t n, uint32_t *even, uint32_t *odd)
+{
+	size_t i = 0;
+
+	for (; i + 4 <= n; i += 4) {
+		const uint64_t four = load_u64(&index[i]);
+		even[four & 0xffff]++, odd[four >> 16 & 0xffff]++, even[four >> 32 & 0xffff]++, odd[four >> 48]++;
+	}
+	for (; i < n; i++)
+		even[index[i]]++;
+}
+
+/* Counts the symbols of every line at two positions: one increment for both. */
 static void count_two(const struct side *s, const uint8_t *first, const uint8_t *second, uint32_t (*pair)[MAX_CLASSES * SYMBOLS * SYMBOLS])
 {
 	enum { BLOCK = 64 };    /* lines, of which `stride` holds a multiple */
@@ -141,13 +153,7 @@ static void count_two(const struct side *s, const uint8_t *first, const uint8_t 
 			index[i] = (uint16_t)(first[l + i] << 5 | second[l + i]);
 		for (unsigned i = 0; i < n; i++)
 			index[i] = (uint16_t)(index[i] | s->label[l + i] << 10);
-		unsigned i = 0;
-		for (; i + 4 <= n; i += 4) {
-			const uint64_t four = load_u64(&index[i]);
-			pair[0][four & 0xffff]++, pair[1][four >> 16 & 0xffff]++, pair[0][four >> 32 & 0xffff]++, pair[1][four >> 48]++;
-		}
-		for (; i < n; i++)
-			pair[0][index[i]]++;
+		count_indices(index, n, pair[0], pair[1]);
 	}
 }
 
@@ -378,18 +384,12 @@ typedef uint16_t half __attribute__((aligned(1), may_alias)); /* words lie at an
 static void count_group(const void *words, unsigned width, size_t at, size_t n, const uint8_t *col, uint32_t *base, uint32_t *other)
 {
 	uint16_t index[COUNT_WORDS];
-	size_t k = 0;
 
 	if (width <= 8)
 		COUNT_GROUP(uint8_t);
 	else
 		COUNT_GROUP(half);
-	for (; k + 4 <= n; k += 4) {
-		const uint64_t four = load_u64(&index[k]);
-		base[four & 0xffff]++, other[four >> 16 & 0xffff]++, base[four >> 32 & 0xffff]++, other[four >> 48]++;
-	}
-	for (; k < n; k++)
-		base[index[k]]++;
+	count_indices(index, n, base, other);
 }
 
 /* Where index and classes do not fit 16 bits. */

@@ -1,9 +1,7 @@
 /* emit.c: the archive writer. Programs and tables that are equal are stored once. SPDX-License-Identifier: Apache-2.0 */
 #include "synth/emit.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "common/lzp.h"
@@ -312,19 +310,6 @@ static void put_record(const struct emitter *e, struct buffer *index, struct buf
 		put_chunk(e, index, r, &r->chunk[i]);
 		buffer_put_u64(sums, r->chunk[i].sum);
 	}
-}
-
-static enum brv_status write_all(int fd, const void *bytes, uint64_t nbytes, struct error *err)
-{
-	for (const uint8_t *p = bytes; nbytes;) {
-		ssize_t put = write(fd, p, MIN(nbytes, 1u << 30));
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put < 0)
-			return fail(err, BRV_IO, "write: %s", strerror(errno));
-		p += put, nbytes -= (uint64_t)put;
-	}
-	return BRV_OK;
 }
 
 /* A section Huffman-coded; empty if there is no code for it. */

@@ -11,16 +11,25 @@ enum { RANS_TOTAL = 256, ROUNDED_UP = 4, WIDE_TOTAL = 1 << WIDE_BITS, WIDE_TABLE
 enum { NIBBLE_BITS = 4, LITERAL_BITS = 8 };     /* of an escape, beside its code: and of one that the tail has not got */
 static const double patch_bits = 56;            /* a patch, and the symbol it replaces */
 
-bool estimator_make(struct estimator *out, unsigned width, const uint32_t *counts)
+/* The counts as totals of all pairs, which the caller frees. NULL: no memory. */
+static uint64_t *make_totals(unsigned width, const uint32_t *counts)
 {
 	const size_t symbols = (size_t)1 << width;
 	uint64_t *total = malloc(symbols * sizeof(*total));
 
+	for (size_t s = 0; total && s < symbols; s++)
+		total[s] = counts[s];
+	return total;
+}
+
+bool estimator_make(struct estimator *out, unsigned width, const uint32_t *counts)
+{
+	const size_t symbols = (size_t)1 << width;
+	uint64_t *total = make_totals(width, counts);
+
 	*out = (struct estimator){ .width = width };
 	if (!total)
 		return false;
-	for (size_t s = 0; s < symbols; s++)
-		total[s] = counts[s];
 	out->rans = rans_alphabet(width, 6, total, &out->alphabet);
 	for (size_t v = 0; out->rans && v < MIN(256u, symbols); v++)
 		out->window[v] = total[(out->alphabet.base + v) & (symbols - 1)];
@@ -30,13 +39,10 @@ bool estimator_make(struct estimator *out, unsigned width, const uint32_t *count
 
 bool estimator_widen(struct estimator *e, const uint32_t *counts)
 {
-	const size_t symbols = (size_t)1 << e->width;
-	uint64_t *total = e->widened ? NULL : malloc(symbols * sizeof(*total));
+	uint64_t *total = e->widened ? NULL : make_totals(e->width, counts);
 
 	if (!total)
 		return e->widened;
-	for (size_t s = 0; s < symbols; s++)
-		total[s] = counts[s];
 	e->nvalues = wide_values(e->width, WIDE_TABLE_SYMBOLS, total, e->value, &e->wide_escape);
 	e->wide = e->nvalues >= 2, e->widened = true;
 	for (unsigned i = 0; i < e->nvalues; i++)

@@ -264,7 +264,7 @@ bool production_halves(struct targets *targets, struct expr *expr)
 
 	while (cut < nproductions && !(productions[cut].op == OP_CUT && productions[cut].width == 8))
 		cut++;
-	while (merge < nproductions && strcmp(productions[merge].name, "bytes"))
+	while (merge < nproductions && !(productions[merge].width == whole && !strcmp(productions[merge].name, "bytes")))
 		merge++;
 	expr->node[0].choice = (uint8_t)cut;
 	if (!fill(targets, expr, 0, OP_CUT, 0, 1, &whole))

@@ -14,9 +14,9 @@ void spool_init(struct spool *spool, const char *directory, uint64_t limit)
 	*spool = (struct spool){ .directory = directory, .limit = limit, .fd = -1 };
 }
 
-static enum brv_status write_all(int fd, const uint8_t *p, uint64_t nbytes, struct error *err)
+enum brv_status write_all(int fd, const void *bytes, uint64_t nbytes, struct error *err)
 {
-	while (nbytes) {
+	for (const uint8_t *p = bytes; nbytes;) {
 		ssize_t put = write(fd, p, MIN(nbytes, 1u << 30));
 		if (put < 0 && errno == EINTR)
 			continue;

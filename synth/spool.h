@@ -22,4 +22,7 @@ enum brv_status spool_take(struct spool *spool, struct buffer *bytes, struct err
 enum brv_status spool_copy(struct spool *spool, int fd, struct error *err);
 void spool_free(struct spool *spool);
 
+/* Writes nbytes where the descriptor stands. BRV_IO. */
+enum brv_status write_all(int fd, const void *bytes, uint64_t nbytes, struct error *err);
+
 #endif

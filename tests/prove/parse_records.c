@@ -40,7 +40,7 @@ static void tables(uint64_t low, uint64_t high)
 
 /* --- Parts of a stream's record: the count they begin with is one of low..high --- */
 
-static void name(uint64_t low, uint64_t high, size_t used, size_t capacity)
+static void text(enum brv_status (*parse)(struct parser *, struct stream *), uint64_t low, uint64_t high, size_t used, size_t capacity)
 {
 	const struct havoc first = { low, high };
 	struct stream stream = { 0 };
@@ -48,23 +48,15 @@ static void name(uint64_t low, uint64_t high, size_t used, size_t capacity)
 	view.text = array(&p.text, used, capacity, 1);
 	if (capacity && !view.text)
 		return;
-	parse_name(&p, &stream);
-	free(view.text);
-}
-
-static void dtype(uint64_t low, uint64_t high, size_t used, size_t capacity)
-{
-	const struct havoc first = { low, high };
-	struct stream stream = { 0 };
-	struct parser p = start(&first);
-	view.text = array(&p.text, used, capacity, 1);
-	if (capacity && !view.text)
-		return;
-	if (parse_dtype(&p, &stream) == BRV_OK) {
+	if (parse(&p, &stream) == BRV_OK) {
 		//@ assert stream.data_nbytes < 0x8000000000000000;
 	}
 	free(view.text);
 }
+
+static void name(uint64_t low, uint64_t high, size_t used, size_t capacity) { text(parse_name, low, high, used, capacity); }
+
+static void dtype(uint64_t low, uint64_t high, size_t used, size_t capacity) { text(parse_dtype, low, high, used, capacity); }
 
 static void shape(uint64_t low, uint64_t high, size_t used, size_t capacity)
 {
